@@ -7,7 +7,7 @@ are exact whatever the order of additions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -197,11 +197,33 @@ class Form:
         windows = [self.windows.get(letter) for letter in self.operands[0]]
         offsets = [window.low if window else 0 for window in windows]
         steps = [window.step if window else 1 for window in windows]
-        kind = self.kinds[0]
-        return f"""%pe = tensor.empty() : {padded}
+        kind, sizes, lines, wide = self.kinds[0], [], [], []
+        for number, (letter, size) in enumerate(
+            zip(self.operands[0], self.shape(0), strict=True)
+        ):
+            sizes.append(f"%n{letter}" if letter in self.open else str(size))
+            if letter in self.open:
+                wide.append(f"%m{letter}")
+                lines.append(self._padded_size(number, letter, windows[number], x))
+        whole, given = "\n".join(lines), ", ".join(sizes)
+        return f"""{whole}
+            %pe = tensor.empty({", ".join(wide)}) : {padded}
             %pf = linalg.fill ins(%zero : {kind}) outs(%pe : {padded}) -> {padded}
-            %p = tensor.insert_slice %x into %pf{offsets} {self.shape(0)} {steps}
+            %p = tensor.insert_slice %x into %pf{offsets} [{given}] {steps}
               : {x} into {padded}"""
+
+    def _padded_size(
+        self, number: int, letter: str, window: Window | None, x: str
+    ) -> str:
+        """The size of a dimension of the image, and of what is padded."""
+        step = window.step if window else 1
+        more = window.padded - window.extent * step if window else 0
+        return f"""%i{letter} = arith.constant {number} : index
+            %n{letter} = tensor.dim %x, %i{letter} : {x}
+            %s{letter} = arith.constant {step} : index
+            %p{letter} = arith.muli %n{letter}, %s{letter} : index
+            %c{letter} = arith.constant {more} : index
+            %m{letter} = arith.addi %p{letter}, %c{letter} : index"""
 
     def _op(self, padded: str, w: str, y: str) -> str:
         if not self.name:
@@ -346,10 +368,19 @@ class Form:
 
         schedule: of all contractions; "" leaves it to the compiler
         """
+        program = self.compiled(schedule)
+        self.run(program)
+        return program
+
+    def compiled(self, schedule: str = "") -> Program:
+        """The program; `schedule` as of `check`."""
         source = inputs.read(self.text())
         asked = Schedule.parse(schedule) if schedule else None
         options = compiler.Options(schedule=asked, use_ptxas=False, allow_tf32=True)
-        program = Program(compiler.compile_source(source, options), device="emulator")
+        return Program(compiler.compile_source(source, options), device="emulator")
+
+    def run(self, program: Program) -> None:
+        """Run a program of these sizes, or in which they are open, and compare."""
         arrays = self.arrays()
         out = np.zeros_like(arrays[2])
         program(*arrays, out)
@@ -360,7 +391,14 @@ class Form:
         names = [parameter.name for parameter in function.parameters]
         before = dict(zip(names, [*arrays, np.zeros_like(out)], strict=True))
         assert checking.check(function, before, {**before, names[-1]: out}).ok, self
-        return program
+
+    def of_extents(self, images: int, *extents: int) -> Form:
+        """The same of so many images, of so many pixels along each dimension."""
+        windows = {
+            letter: replace(self.windows[letter], extent=extent)
+            for letter, extent in zip(self.spatial, extents, strict=True)
+        }
+        return replace(self, sizes={**self.sizes, "n": images}, windows=windows)
 
 
 def _zero(kind: str) -> str:

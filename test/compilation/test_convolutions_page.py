@@ -25,7 +25,7 @@ def named(
 
 PLAIN = "conv_2d_nhwc_hwcf"
 FORMS = {
-    "has 8 channels, ": named(PLAIN, 8, open="n"),
+    "has 8 channels, ": named(PLAIN, 8, open="f"),
     "has 8 channels in a group": named("conv_2d_nhwgc_gfhwc", 8),
     "is a depthwise convolution": named("depthwise_conv_2d_nhwc_hwc"),
     "is a convolution of 4 inputs": named(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from convolution_forms import NAMED, Form, Window
 
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.errors import AlcopError
 from alcop_mlir.runtime.launch import Program
 
 STEM = dict.fromkeys("hw", Window(20, 7, 2, low=3, high=3))
@@ -62,7 +65,7 @@ def test_forms(case: Form, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (Form(sizes=of(3), open="n"), "or sizes that are known"),
+        (Form(sizes=of(3), open="f"), "or a number of filters that is known"),
         (Form(sizes=of(3), windows=dict.fromkeys("hw", Window(6, 3, 1, 2, 2, 2))),
          "or several taps in a row"),
         (Form("conv_1d_nwc_wcf", NAMED["conv_1d_nwc_wcf"], of(3)), "two dimensions"),
@@ -75,6 +78,62 @@ def test_fallback(case: Form, reason: str, capsys: pytest.CaptureFixture[str]) -
     """What is left as it was, and why."""
     assert not is_on_tensor_cores(case.check())
     assert reason in capsys.readouterr().err
+
+
+OPEN = {
+    "n": [(1, 20, 20), (3, 20, 20)],
+    "h": [(1, 1, 20), (1, 2, 20), (1, 33, 20)],
+    "w": [(1, 20, 1), (1, 20, 4), (1, 20, 17)],
+    "nhw": [(1, 1, 1), (2, 1, 5), (3, 7, 2), (5, 9, 13)],
+}
+
+
+@pytest.mark.parametrize("kinds", [("f16", "f32"), ("i8", "i32")], ids=["f16", "i8"])
+@pytest.mark.parametrize("letters", OPEN)
+def test_open_sizes(letters: str, kinds: tuple[str, str]) -> None:
+    """Of one program, at sizes down to images of a pixel."""
+    case = Form("conv_2d_nhwc_hwcf", sizes=of(3), windows=STEM, open=letters)
+    case = replace(case, kinds=kinds, name="" if "i8" in kinds else case.name)
+    program = case.compiled()
+    assert is_on_tensor_cores(program)
+    for images, *extents in OPEN[letters]:
+        case.of_extents(images, *extents).run(program)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Form(layouts="hwnc hwcf nhwf", sizes=of(3), open="nhw"),
+        Form("conv_2d_nchw_fchw", NAMED["conv_2d_nchw_fchw"], of(3), open="nhw"),
+        Form(layouts="nhwc fhwc nhwf", sizes=of(5), open="nhw",
+             windows=dict(h=BACKWARDS, w=Window(9, 2, 4, low=0, high=0))),
+    ],
+    ids=["batch_inside", "nchw", "part"],
+)  # fmt: skip
+def test_open_sizes_in_other_orders(case: Form) -> None:
+    """The batch anywhere; windows that see a part of each row."""
+    program = case.compiled()
+    assert is_on_tensor_cores(program)
+    for sizes in ((3, 9, 5), (1, 3, 2), (2, 4, 11)):
+        case.of_extents(*sizes).run(program)
+
+
+def test_open_sizes_in_three_dimensions() -> None:
+    case = Form(layouts="ndhwc dhwcf ndhwf", sizes=of(2), open="ndhw")
+    program = case.compiled()
+    assert is_on_tensor_cores(program)
+    for sizes in ((3, 4, 1, 5), (1, 1, 1, 1), (2, 2, 3, 6)):
+        case.of_extents(*sizes).run(program)
+
+
+@pytest.mark.parametrize("wrong", [(9, 10), (11, 10), (10, 9), (10, 11)])
+def test_outputs_of_another_size(wrong: tuple[int, int]) -> None:
+    """An output that windows do not fill is refused, before anything runs."""
+    case = Form("conv_2d_nhwc_hwcf", sizes=of(3), windows=STEM, open="nhw")
+    program, (x, w, _) = case.compiled(), case.arrays()
+    out = np.zeros((1, *wrong, 16), np.float32)
+    with pytest.raises(AlcopError, match="sizes do not fit together"):
+        program(x, w, out, out.copy())
 
 
 def test_pixels_outside_of_a_window_add_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Sizes of memrefs, as numbers or as values that exist already."""
+"""Sizes and strides of memrefs, as numbers or as values that exist already."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from alcop_mlir.analysis.ir.alignment import (
     kept_dimensions,
     without_casts,
 )
-from alcop_mlir.analysis.ir.loops import constant, defining_op, without
+from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by, without
 from alcop_mlir.bindings import ir
 
 # Ops that take the dynamic sizes of their result as operands: the first such operand.
@@ -50,6 +50,27 @@ def extent(memref: ir.Value, number: int) -> Any:
         return size
     known = constant(size)
     return size if known is None else known
+
+
+def stride(memref: ir.Value, number: int) -> Any:
+    """Stride of dimension `number`: an int, a value, or None where no value holds it.
+
+    0 of a dimension of one element, if its type does not say more.
+    """
+    memref = without_casts(memref)
+    kind = memref.type
+    strides, _ = kind.get_strides_and_offset()
+    if not kind.is_dynamic_stride_or_offset(strides[number]):
+        return strides[number]
+    if not kind.is_dynamic_dim(number) and kind.shape[number] == 1:
+        return 0
+    if (op := made_by(memref, "memref.reinterpret_cast")) is not None:
+        return given(op, "strides")[number]
+    if (op := made_by(memref, "memref.expand_shape")) is not None:
+        for dimension, group in enumerate(op.attributes["reassociation"]):
+            if [*group][-1].value == number:
+                return stride(op.operands[0], dimension)
+    return None
 
 
 def extent_divisor(memref: ir.Value, number: int) -> int:

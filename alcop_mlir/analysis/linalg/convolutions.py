@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from alcop_mlir.analysis.ir.extents import stride
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.moving_windows import (
@@ -205,10 +206,31 @@ def _check_windows(found: Convolution) -> None:
     if any(window.size is not None and window.size < 1 for window in windows):
         raise _No("has no window that sees its image")
     kind = found.source.type
-    if not kind.has_static_shape and not follows_shape(kind):
+    if not kind.has_static_shape and not _has_pitches(found.source):
         raise _No(f"has an image {kind}, expected no gaps between its rows")
-    if not kind.has_static_shape and any(
+    is_part = any(
         (window.first, window.size or extent) != (0, extent)
         for window, extent in zip(windows, map(found.extent, found.axes), strict=True)
-    ):
+    )
+    if is_part and not _may_be_part(found):
         raise _No("has windows that see a part of an image of unknown size")
+
+
+def _may_be_part(found: Convolution) -> bool:
+    """Whether distances of pixels are known in a part of the image, or a copy of it.
+
+    They are if all sizes are known but how many images there are. Images of few
+    channels are copied, in any size.
+    """
+    kind = found.source.type
+    is_open = [n for n in range(kind.rank) if kind.is_dynamic_dim(n)]
+    channels = found.size(found.loops("channel")) or FEWEST_CHANNELS
+    return is_open in ([], found.dimensions("batch")) or channels < FEWEST_CHANNELS
+
+
+def _has_pitches(image: ir.Value) -> bool:
+    """Whether the distances of pixels follow from the sizes, or are made as values."""
+    numbers = range(image.type.rank)
+    return follows_shape(image.type) or all(
+        stride(image, number) is not None for number in numbers
+    )

@@ -38,9 +38,8 @@ def why_not_joined(found: Convolution) -> str | None:
         return f"{few}, {least}, or images of two dimensions or more"
     if found.extent_of_taps(last) == 1 or last.dilation != 1:
         return f"{few}, {least}, or several taps in a row, which are neighbours"
-    values = (found.source, found.filter.value, found.output.value)
-    if not all(value.type.has_static_shape for value in values):
-        return f"{few}, {least}, or sizes that are known"
+    if not found.filter.value.type.has_static_shape:
+        return f"{few}, {least}, or a number of filters that is known"
     return why_fill_disturbs(found.view.block, find_operand_transforms(found.view))
 
 

@@ -135,6 +135,10 @@ class Convolution:
         known = [size for size in sizes if size is not None]
         return math.prod(known) if len(known) == len(sizes) else None
 
+    def output_dimension(self, loop: int) -> int:
+        """The dimension of the output that a loop indexes."""
+        return loops_of(self.output).index(loop)
+
     def extent_of_taps(self, axis: Axis) -> int:
         """How many elements of a window there are along an axis."""
         return 1 if axis.tap is None else self.size([axis.tap]) or 1

@@ -23,8 +23,9 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.constant_arrays import is_global
 from alcop_mlir.analysis.linalg.few_channels import joined_channels
 from alcop_mlir.analysis.linalg.moving_windows import Axis, Convolution, loops_of
-from alcop_mlir.bindings import ir, linalg, memref
-from alcop_mlir.passes import build
+from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.passes import build, sizes
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.linalg.convolution_code import with_body_of
 from alcop_mlir.transforms.linalg.transposed_copies import copy, read_map
 
@@ -60,25 +61,31 @@ def say_what_is_joined(found: Convolution) -> None:
 
 def _rows(found: Convolution) -> Any:
     """A view of the padded image: a pixel is what a window sees of a row."""
-    padded, last = _padded_image(found), found.axes[-1]
-    strides, _ = padded.type.get_strides_and_offset()
-    *outer, _, channels = padded.type.shape
-    shape = [*outer, found.size([last.place]), found.extent_of_taps(last) * channels]
-    strides = [*strides[:-2], last.stride * channels, 1]
-    layout = ir.StridedLayoutAttr.get(0, strides)
-    kind = build.memref_like(padded.type, shape, layout=layout)
-    return build.reinterpreted(kind, padded)
+    last = found.axes[-1]
+    padded, numbers = _padded_image(found)
+    *outer, _, channels = numbers
+    pitches = [sizes.product(numbers[n + 1 :]) for n in range(len(outer))]
+    count = found.output_dimension(last.place)
+    places = sizes.size_of(found.output.value, count)
+    shape = [*outer, places, found.extent_of_taps(last) * channels]
+    strides = [*pitches, last.stride * channels, 1]
+    layout = ir.StridedLayoutAttr.get(0, sizes.strides(strides))
+    kind = build.memref_like(padded.type, sizes.shape(shape), layout=layout)
+    return build.reinterpreted(kind, padded, sizes.values(shape), sizes.values(strides))
 
 
-def _padded_image(found: Convolution) -> Any:
-    """A copy with zeros around it, channels last."""
+def _padded_image(found: Convolution) -> tuple[Any, list[Any]]:
+    """A copy with zeros around it, channels last, and its sizes."""
     source = found.source
     dimensions = [*range(source.type.rank)]
     windows = {axis.dimension: found.window(axis) for axis in found.axes}
-    first, sizes = [0] * len(dimensions), list(source.type.shape)
+    first, extents = [0] * len(dimensions), sizes.sizes_of(source)
     for number, window in windows.items():
-        first[number], sizes[number] = window.first, window.size
-    seen = memref.subview(source, first, sizes, [1] * len(sizes))
+        if window.size is not None:
+            first[number], extents[number] = window.first, window.size
+    seen = source
+    if sizes.shape(extents) != source.type.shape:
+        seen = sizes.part(source, first, extents)
     order = [
         *found.dimensions("batch"),
         *(axis.dimension for axis in found.axes),
@@ -86,26 +93,30 @@ def _padded_image(found: Convolution) -> Any:
     ]
     low = [windows[n].low if n in windows else 0 for n in order]
     shape = [
-        sizes[n] + (windows[n].low + windows[n].high if n in windows else 0)
+        sizes.plus(extents[n], windows[n].low + windows[n].high)
+        if n in windows
+        else extents[n]
         for n in order
     ]
     shape[-1] = joined_channels(found)
-    return _in_zeros(seen, dimensions, order, shape, low)
+    copied = [extents[number] for number in order]
+    return _in_zeros(seen, dimensions, order, shape, low, copied), shape
 
 
 def _taps(found: Convolution, order: Sequence[int]) -> Any:
     """A copy of the filter with zeros for further channels, taps of a row as one."""
     kernel, last = found.filter.value, found.axes[-1]
     loops, (channel,) = loops_of(found.filter), found.loops("channel")
-    sizes = dict(zip(loops, kernel.type.shape, strict=True))
-    sizes[channel] = joined_channels(found)
-    shape = [sizes[loop] for loop in order]
-    low = [0] * len(shape)
-    copied = _in_zeros(kernel, loops, order, shape, low, found.backwards)
-    sizes[channel] *= found.extent_of_taps(last)
-    sizes[order[order.index(channel) - 1]] = 1
-    kind = build.memref_like(copied.type, [sizes[loop] for loop in order])
-    return build.reinterpreted(kind, copied)
+    extents = dict(zip(loops, kernel.type.shape, strict=True))
+    copied = [extents[loop] for loop in order]
+    extents[channel] = joined_channels(found)
+    shape = [extents[loop] for loop in order]
+    low, backwards = [0] * len(shape), found.backwards
+    buffer = _in_zeros(kernel, loops, order, shape, low, copied, backwards)
+    extents[channel] *= found.extent_of_taps(last)
+    extents[order[order.index(channel) - 1]] = 1
+    kind = build.memref_like(buffer.type, [extents[loop] for loop in order])
+    return build.reinterpreted(kind, buffer)
 
 
 def _filter_order(found: Convolution) -> list[int]:
@@ -119,18 +130,19 @@ def _in_zeros(
     source: ir.Value,
     loops: Sequence[int],
     order: Sequence[int],
-    shape: Sequence[int],
+    shape: Sequence[Number],
     low: Sequence[int],
+    copied: Sequence[Number],
     backwards: Sequence[int] = (),
 ) -> Any:
     """A new buffer of zeros of this shape, with a copy of a memref from `low` on.
 
+    copied: the sizes of the copy
     `loops`, `order` and `backwards` as of `transposed_copies`.
     """
-    buffer = build.alloc(ir.MemRefType.get(shape, source.type.element_type))
+    buffer = sizes.alloc(source.type.element_type, shape)
     linalg.fill(build.zero(source.type.element_type), outs=[buffer])
-    sizes = [source.type.shape[loops.index(loop)] for loop in order]
-    part = memref.subview(buffer, list(low), sizes, [1] * len(sizes))
+    part = sizes.part(buffer, low, copied)
     copy(source, part, read_map(source, loops, order, backwards))
     return buffer
 

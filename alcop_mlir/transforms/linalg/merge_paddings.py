@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import given
+from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.contractions import structured_ops
@@ -62,9 +63,6 @@ class MergePaddings(Pass):
         if copy is None or part is None or copy.reads_output:
             return None
         buffer, kinds = part.operands[0], [one.value.type for one in copy.operands]
-        memrefs = [one for one in kinds if isinstance(one, ir.MemRefType)]
-        if not all(kind.has_static_shape for kind in (buffer.type, *memrefs)):
-            return None
         numbers = [*given(part, "offsets"), *given(part, "strides")]
         rank = buffer.type.rank
         is_known = all(isinstance(one, int) for one in numbers)
@@ -113,10 +111,11 @@ class _Padding:
     def _inside(self, within: Sequence[ir.Value]) -> ir.Value | None:
         """Whether indices into the part are indices of it; None if they always are."""
         inside = None
-        sizes = self.part.results[0].type.shape
-        for number, (index, size) in enumerate(zip(within, sizes, strict=True)):
-            if size < self.buffer.type.shape[number]:
-                fits = arith.cmpi(arith.CmpIPredicate.ult, index, build.index(size))
+        (part,) = self.part.results
+        for number, index in enumerate(within):
+            size, whole = extent(part, number), extent(self.buffer, number)
+            if whole is None or size != whole:
+                fits = arith.cmpi(arith.CmpIPredicate.ult, index, build.value(size))
                 inside = build.both(inside, fits)
         return inside
 

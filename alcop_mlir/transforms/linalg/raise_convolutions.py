@@ -29,8 +29,8 @@ pixels. Where the rows of an output have gaps between them, but are in order,
 Fewer than 16 channels are joined with the taps along the last dimension, which are
 neighbours (`join_taps.py`): small kernels copy the image, with channels filled up to
 whole chunks and zeros around it, and the filter, with a remark. Groups of so few
-channels, windows of one dimension, dilated rows of taps, and sizes known at run time
-only are not supported.
+channels, windows of one dimension, dilated rows of taps, and a number of filters that
+is known at run time only are not supported.
 
 Only what alcop-raise-contractions then takes is changed: all other convolutions
 are left unchanged, with an `alcop.reason`.
@@ -72,7 +72,7 @@ from alcop_mlir.analysis.linalg.window_matrices import (
 )
 from alcop_mlir.bindings import ir, linalg, memref
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
 from alcop_mlir.transforms.linalg.convolution_code import erase_paddings, with_body_of
@@ -128,6 +128,8 @@ class RaiseConvolutions(Pass):
             answer = self._wide(joined)
         if answer is not None:
             return answer
+        with ir.InsertionPoint(joined.op):
+            _assert_sizes(found)
         joined.op.erase()
         if found.computed:
             diagnostics.remark(found.op, f"its padding is computed: {found.computed}")
@@ -287,8 +289,8 @@ def _windows(found: Convolution, groups: Sequence[list[int]], image: ir.Value) -
         "groups": found.size(found.loops("group")),
     }
     dynamic = ir.ShapedType.get_dynamic_size()
-    sizes = map(found.size, groups)
-    shape = [dynamic if size is None else size for size in sizes]
+    extents = map(found.size, groups)
+    shape = [dynamic if size is None else size for size in extents]
     kind = build.memref_like(source.type, shape)
     op = ir.Operation.create("alcop.im2col", [kind], [source])
     alcop.put(op, alcop.WindowAttr, parameters)
@@ -300,14 +302,13 @@ def _seen(image: ir.Value, windows: Sequence[AxisWindow], first: int) -> Any:
 
     All of an image of sizes that are not known.
     """
-    rank, shape = image.type.rank, image.type.shape
-    offsets, sizes = [0] * rank, list(shape)
+    offsets, extents = [0] * image.type.rank, sizes.sizes_of(image)
     for number, window in enumerate(windows, first):
         if window.size is not None:
-            offsets[number], sizes[number] = window.first, window.size
-    if sizes == shape:
+            offsets[number], extents[number] = window.first, window.size
+    if sizes.shape(extents) == image.type.shape:
         return image
-    return memref.subview(image, offsets, sizes, [1] * rank)
+    return sizes.part(image, offsets, extents)
 
 
 def _with_batch(image: ir.Value) -> Any:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import stride
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, sizes
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.tiling.images import (
     Image,
-    Number,
     image_of,
-    size_of,
-    times,
 )
 from alcop_mlir.transforms.tiling.k_steps import KStep
 from alcop_mlir.transforms.tiling.row_vectors import RowVectors
@@ -182,14 +182,20 @@ def _in_one_row(source: ir.Value) -> Any:
     Not a collapse_shape, which upstream folds into the accesses by dividing.
     """
     kind = source.type
-    strides, offset = kind.get_strides_and_offset()
-    if kind.has_static_shape:
-        steps = zip(kind.shape, strides, strict=True)
-        size: Number = 1 + sum((extent - 1) * stride for extent, stride in steps)
-    else:
-        size = reduce(times, (size_of(source, n) for n in range(kind.rank)))
-    is_open = not isinstance(size, int)
-    extent = ir.ShapedType.get_dynamic_size() if is_open else size
+    _, offset = kind.get_strides_and_offset()
+    size = _reach(source)
     layout = ir.StridedLayoutAttr.get(offset, [1]) if offset else None
-    row = build.memref_like(kind, [extent], layout=layout)
-    return build.reinterpreted(row, source, [size] if is_open else [])
+    row = build.memref_like(kind, sizes.shape([size]), layout=layout)
+    return build.reinterpreted(row, source, sizes.values([size]))
+
+
+def _reach(source: ir.Value) -> Number:
+    """From the first to the last element of a memref, both counted."""
+    kind, extents = source.type, sizes.sizes_of(source)
+    if not kind.has_static_shape and follows_shape(kind):
+        return sizes.product(extents)
+    total: Number = 1
+    for number, extent in enumerate(extents):
+        last = sizes.plus(extent, -1)
+        total = sizes.plus(sizes.times(last, stride(source, number)), total)
+    return total

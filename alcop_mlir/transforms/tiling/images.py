@@ -5,16 +5,16 @@ Numbers are ints where sizes are known, else index values of the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import stride
 from alcop_mlir.analysis.ir.gathered_rows import ImageWindow, gathered_rows
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.bindings import ir
 from alcop_mlir.passes import build
-
-Number = int | ir.Value
+from alcop_mlir.passes.sizes import Number, size_of, times
 
 
 @dataclass(frozen=True)
@@ -59,38 +59,9 @@ def image_of(matrix: ir.Value) -> Image | None:
         return None
     kind = rows.source.type
     batch, *sizes = (size_of(rows.source, number) for number in range(kind.rank - 1))
-    if kind.has_static_shape:
-        strides, _ = kind.get_strides_and_offset()
-        pitches = strides[:-1]
-    else:
+    if not kind.has_static_shape and follows_shape(kind):
         inner = accumulate(reversed(sizes), times, initial=kind.shape[-1])
         pitches = [*inner][::-1]
+    else:
+        pitches = [stride(rows.source, number) for number in range(kind.rank - 1)]
     return Image(rows.source, window, batch, tuple(sizes), tuple(pitches))
-
-
-def size_of(source: ir.Value, number: int) -> Number:
-    """The size of a dimension of a memref."""
-    kind = source.type
-    is_open = kind.is_dynamic_dim(number)
-    return build.size(source, number) if is_open else kind.shape[number]
-
-
-def plus(left: Number, right: Number) -> Number:
-    """`left + right`."""
-    return _folded(int.__add__, build.add, left, right)
-
-
-def times(left: Number, right: Number) -> Number:
-    """`left * right`."""
-    return _folded(int.__mul__, build.mul, left, right)
-
-
-def _folded(
-    on_ints: Callable[[int, int], int],
-    on_values: Callable[[Number, Number], ir.Value],
-    left: Number,
-    right: Number,
-) -> Number:
-    if isinstance(left, int) and isinstance(right, int):
-        return on_ints(left, right)
-    return on_values(left, right)

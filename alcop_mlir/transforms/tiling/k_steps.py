@@ -23,16 +23,11 @@ from typing import Any, Protocol
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes import build
+from alcop_mlir.passes.sizes import Number, plus, times
 from alcop_mlir.resources import check_sweeps
 from alcop_mlir.taps import Taps
 from alcop_mlir.transforms.linalg.matrices import Size
-from alcop_mlir.transforms.tiling.images import (
-    Image,
-    Number,
-    image_of,
-    plus,
-    times,
-)
+from alcop_mlir.transforms.tiling.images import Image, image_of
 from alcop_mlir.transforms.tiling.tap_words import TapWords
 from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile, TiledContraction
 

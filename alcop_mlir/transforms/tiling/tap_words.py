@@ -27,7 +27,7 @@ from typing import Any
 
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.tiling.images import Number, plus, times
+from alcop_mlir.passes.sizes import Number, plus, times
 
 _WIDTHS = (32, 64)  # bits; the highest stays 0, so that no word is negative
 

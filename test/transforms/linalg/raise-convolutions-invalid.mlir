@@ -19,10 +19,10 @@ func.func @few_channels(%x: memref<2x16x16x8xf16>, %w: memref<3x1x8x48xf16>, %y:
 
 // -----
 
-func.func @few_channels_of_unknown_images(%x: memref<?x16x16x8xf16>, %w: memref<3x3x8x48xf16>, %y: memref<?x14x14x48xf32>) {
-  // expected-remark @below {{has 8 channels, expected 16 or more, or sizes that are known}}
+func.func @few_channels_of_unknown_filters(%x: memref<2x16x16x8xf16>, %w: memref<3x3x8x?xf16>, %y: memref<2x14x14x?xf32>) {
+  // expected-remark @below {{has 8 channels, expected 16 or more, or a number of filters that is known}}
   linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-    ins(%x, %w : memref<?x16x16x8xf16>, memref<3x3x8x48xf16>) outs(%y : memref<?x14x14x48xf32>)
+    ins(%x, %w : memref<2x16x16x8xf16>, memref<3x3x8x?xf16>) outs(%y : memref<2x14x14x?xf32>)
   return
 }
 

@@ -281,6 +281,47 @@ func.func @few_channels(%x: memref<1x224x224x3xf16>, %w: memref<7x7x3x64xf16>, %
 
 // -----
 
+// Sizes known at run time only: distances of overlapping pixels are computed of them,
+// and the host asserts that windows fill the output.
+// CHECK-LABEL: @few_channels_of_unknown_images
+// CHECK-SAME:  %[[X:.*]]: memref<?x?x?x3xf16>, %{{.*}}, %[[Y:.*]]: memref<?x?x?x64xf32>
+// CHECK-COUNT-2: arith.addi
+// CHECK:       %[[N:.*]] = memref.dim %[[X]], %{{.*}}
+// CHECK:       %[[H:.*]] = memref.dim %[[X]], %{{.*}}
+// CHECK:       %[[W:.*]] = memref.dim %[[X]], %{{.*}}
+// CHECK:       %[[HP:.*]] = arith.addi %[[H]], %{{.*}}
+// CHECK:       %[[WP:.*]] = arith.addi %[[W]], %{{.*}}
+// CHECK:       %[[P:.*]] = memref.alloc(%[[N]], %[[HP]], %[[WP]]) : memref<?x?x?x4xf16>
+// CHECK:       memref.subview %[[P]][0, 2, 3, 0] [%[[N]], %[[H]], %[[W]], 3] [1, 1, 1, 1]
+// CHECK-DAG:   %[[Q:.*]] = memref.dim %[[Y]], %{{.*}}
+// CHECK-DAG:   %[[IMAGE:.*]] = arith.muli %[[HP]], %[[WP]]
+// CHECK-DAG:   %[[IMAGES:.*]] = arith.muli %[[IMAGE]], %{{.*}}
+// CHECK-DAG:   %[[ROW:.*]] = arith.muli %[[WP]], %{{.*}}
+// CHECK:       memref.reinterpret_cast %[[P]] to offset: [0], sizes: [%[[N]], %[[HP]], %[[Q]], 28], strides: [%[[IMAGES]], %[[ROW]], 8, 1]
+// CHECK:       "alcop.im2col"({{.*}}high = [0, 0], low = [0, 0], size = [7, 1], strides = [2, 1]}>} : {{.*}} -> memref<?x196xf16>
+// CHECK-COUNT-7: cf.assert
+func.func @few_channels_of_unknown_images(%x: memref<?x?x?x3xf16>, %w: memref<7x7x3x64xf16>, %y: memref<?x?x?x64xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?x3xf16>
+  %h = memref.dim %x, %c1 : memref<?x?x?x3xf16>
+  %v = memref.dim %x, %c2 : memref<?x?x?x3xf16>
+  %hp = arith.addi %h, %c5 : index
+  %vp = arith.addi %v, %c5 : index
+  %p = memref.alloc(%n, %hp, %vp) : memref<?x?x?x3xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<?x?x?x3xf16>)
+  %inner = memref.subview %p[0, 2, 3, 0] [%n, %h, %v, 3] [1, 1, 1, 1] : memref<?x?x?x3xf16> to memref<?x?x?x3xf16, strided<[?, ?, 3, 1], offset: ?>>
+  memref.copy %x, %inner : memref<?x?x?x3xf16> to memref<?x?x?x3xf16, strided<[?, ?, 3, 1], offset: ?>>
+  linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}
+    ins(%p, %w : memref<?x?x?x3xf16>, memref<7x7x3x64xf16>) outs(%y : memref<?x?x?x64xf32>)
+  return
+}
+
+// -----
+
 // A layout that says what the shape does is kept by the views.
 // CHECK-LABEL: @layout
 // CHECK:       memref.expand_shape %{{.*}} : memref<16x16x64xf16, strided<[1024, 64, 1]>> into memref<1x16x16x64xf16, strided<[16384, 1024, 64, 1]>>
