@@ -142,7 +142,7 @@ def _compared(code: str, kernel: Kernel) -> str:
             counters=True,
         )
         is_right &= bool(np.abs(c - expected).max() < TOLERANCE)
-        found |= {hazard.kind for hazard in ran.hazards}
+        found |= {one.kind for one in (*ran.hazards, *ran.notes)}
         conflicts = ran.counters.bank_conflicts if ran.counters is not None else 0
     said = ["right" if is_right else "wrong", *sorted(found)]
     return ", ".join(said + ([f"{conflicts} bank conflicts"] if conflicts else []))

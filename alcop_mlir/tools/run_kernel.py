@@ -117,6 +117,8 @@ def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
         yield "printed", result.printed.splitlines()
     if emulator.options.hazards:
         yield "hazards", [str(hazard) for hazard in result.hazards] or ["none"]
+        if result.notes:
+            yield "notes", [str(note) for note in result.notes]
     else:
         yield "hazards", ["not looked for"]
 

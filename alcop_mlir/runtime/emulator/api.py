@@ -41,7 +41,8 @@ class Result:
     """What a run found.
 
     `seconds`: wall-clock time of the run without parsing; `warp_instructions`: how
-    many were issued, summed over all warps; `printed`: the text of its `printf`.
+    many were issued, summed over all warps; `printed`: the text of its `printf`;
+    `notes`: what looks like a hazard, but changes no result.
     """
 
     hazards: tuple[Hazard, ...]
@@ -49,6 +50,7 @@ class Result:
     seconds: float
     warp_instructions: int
     printed: str = ""
+    notes: tuple[Hazard, ...] = ()
 
 
 def emulate(
@@ -130,7 +132,8 @@ def emulate(
     found = () if checks is None else checks.reports.all()
     printed = translated.loaded.printed.all()
     counted = tallies.result() if tallies else None
-    return Result(found, counted, seconds, total, printed)
+    noted = () if checks is None else checks.reports.notes()
+    return Result(found, counted, seconds, total, printed, noted)
 
 
 @dataclass(frozen=True)

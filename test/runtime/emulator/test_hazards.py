@@ -209,7 +209,7 @@ def test_the_number_of_reports_is_limited() -> None:
 def test_a_frequent_kind_leaves_room_for_others() -> None:
     """Beyond the limit the first report of each other kind is still kept."""
     reads = [f"ld.shared.u32 %v, [cells+{4 * i}];" for i in range(30)]
-    body = "\n".join([*reads, "st.shared.u32 [%cells], %v;"])
+    body = "\n".join([*reads, "st.shared.u32 [%cells], %i;"])
     text = module(TWO_WARPS + body, ["u64", "u64"])
     arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     result = launch(text, "kernel", (1,), (64,), arrays, max_reports=7)

@@ -228,7 +228,7 @@ def test_one_block_of_three(
         TWO_WARPS + ".reg .b32 %k;" + body + BEFORE.get(case, "") + ONE_BLOCK[case],
         ["u64", "u64"],
     )
-    arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
+    arrays = [np.arange(1, 65, dtype=np.uint32), np.zeros(64, np.uint32)]
     options = {"visibility": visibility, "schedule": schedule}
     result = launch(text, "kernel", (3,), (64,), arrays, **options)
     assert result.hazards
@@ -242,9 +242,28 @@ def test_one_block_of_three(
 def test_warps_that_store_to_one_place(
     value: str, visibility: str, schedule: str
 ) -> None:
-    """A race even if they store the same value, in step or one after the other."""
+    """A race, but a note if they store the same value, in step or not."""
     body = f"{value} st.shared.u32 [%cells], %v; // by all"
     text, result = run_two_warps(body, visibility, schedule)
     line = line_of(text, "// by all")
-    found = {(h.kind, h.line, h.other_line) for h in result.hazards}
-    assert found == {("write-after-write", line, line)}
+    hazards = {(h.kind, h.line, h.other_line) for h in result.hazards}
+    notes = {(h.kind, h.line, h.other_line) for h in result.notes}
+    if value:
+        assert (hazards, notes) == (set(), {("equal-writes", line, line)})
+    else:
+        assert hazards == {("write-after-write", line, line)}
+
+
+def test_an_equal_write_hides_no_later_race() -> None:
+    """Both warps store 7, then one of them 8 where the other reads."""
+    body = """
+        mov.u32 %v, 7;
+        st.shared.u32 [%cells], %v;
+        setp.lt.u32 %p, %i, 32;
+        mov.u32 %v, 8;
+        @%p st.shared.u32 [%cells], %v;
+        @!%p ld.shared.u32 %v, [%cells];
+    """
+    _, result = run_two_warps(body, "late", "lockstep")
+    assert kinds(result) & {"read-after-write", "write-after-read"}
+    assert {note.kind for note in result.notes} == {"equal-writes"}

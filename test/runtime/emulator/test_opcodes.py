@@ -313,7 +313,7 @@ def outcome(body: str) -> tuple[Any, ...]:
         )
     except EmulationError as e:
         return (str(e),)
-    return out.tolist(), result.hazards, result.counters
+    return out.tolist(), result.hazards, result.notes, result.counters
 
 
 @pytest.mark.parametrize("column", WRONG_ROWS)

@@ -15,6 +15,9 @@ WRITE_AFTER_READ = "write-after-read"
 WRITE_AFTER_WRITE = "write-after-write"
 NEVER_WAITED = "copy-in-flight-at-exit"
 BLOCK_CONFLICT = "block-conflict"
+EQUAL_WRITES = "equal-writes"
+# What has no effect on any result: worth a note.
+NOTES = (NEVER_WAITED, EQUAL_WRITES)
 
 
 @dataclass(frozen=True)
@@ -50,20 +53,20 @@ class Reports:
         self.limit = limit
         self.code = code
         self.found: dict[tuple[str, int, int | None], Hazard] = {}
-        self.kinds: set[str] = set()
+        self.noted: dict[tuple[str, int, int | None], Hazard] = {}
 
     def add(self, hazard: Hazard) -> None:
-        """Adds a hazard, or counts it if it is known.
+        """Adds a hazard or a note, or counts it if it is known.
 
         Beyond the limit only the first of a kind not seen yet is kept.
         """
+        kept = self.noted if hazard.kind in NOTES else self.found
         key = (hazard.kind, hazard.line, hazard.other_line)
-        known = self.found.get(key)
+        known = kept.get(key)
         if known is not None:
-            self.found[key] = replace(known, count=known.count + 1)
-        elif len(self.found) < self.limit or hazard.kind not in self.kinds:
-            self.found[key] = hazard
-            self.kinds.add(hazard.kind)
+            kept[key] = replace(known, count=known.count + 1)
+        elif len(kept) < self.limit or all(hazard.kind != k for k, *_ in kept):
+            kept[key] = hazard
 
     def text(self, line: int | None) -> str:
         """The instruction at a PTX line, for messages."""
@@ -73,3 +76,7 @@ class Reports:
     def all(self) -> tuple[Hazard, ...]:
         """Every hazard that was kept, in the order in which they were found."""
         return tuple(self.found.values())
+
+    def notes(self) -> tuple[Hazard, ...]:
+        """The same of the notes."""
+        return tuple(self.noted.values())

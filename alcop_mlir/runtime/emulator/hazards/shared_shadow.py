@@ -14,6 +14,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
+    EQUAL_WRITES,
     NEVER_WAITED,
     READ_AFTER_WRITE,
     READ_IN_FLIGHT,
@@ -42,6 +43,8 @@ WHAT = {
     "waited for; shared byte {byte} is written by warp {warp}",
     WRITE_AFTER_WRITE: "{pair}: shared byte {byte} was written by warp {other} and is "
     "written again by warp {warp}",
+    EQUAL_WRITES: "{pair}: shared byte {byte} was written by warp {other} and is "
+    "written again by warp {warp}, with the value that it has",
     WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by warp {other} and is "
     "overwritten by warp {warp}",
 }
@@ -146,12 +149,17 @@ class SharedShadow:
                 read[cell[other]] = np.broadcast_to(many, cell.shape)[other]
         self.read_line.reshape(-1)[cell] = lanes.ins.line
 
-    def on_write(self, lanes: Lanes, in_flight: bool = False) -> Array | None:
+    def on_write(
+        self,
+        lanes: Lanes,
+        in_flight: bool = False,
+        changes: Callable[[], Array] | None = None,
+    ) -> Array | None:
         """Checks and records a store, or the issue of a copy (`in_flight`)."""
         if not lanes.offset.size:
             return None
         access = _Access(self, lanes)
-        self._check_write(access, plain=None)
+        self._check_write(access, None, changes)
         at = access.at
         if in_flight:
             self.state[at] = IN_FLIGHT
@@ -166,7 +174,7 @@ class SharedShadow:
             return
         access = _Access(self, lanes)
         state = self.state.take(access.at)
-        self._check_write(access, plain=(state & ATOMIC) == 0)
+        self._check_write(access, (state & ATOMIC) == 0, None)
         if (state == 0).any():
             self._explain_read(access)
         self._set_writer(access)
@@ -178,7 +186,12 @@ class SharedShadow:
         self.state[access.at] = WRITTEN
         self._set_writer(access)
 
-    def _check_write(self, access: _Access, plain: Array | None) -> None:
+    def _check_write(
+        self,
+        access: _Access,
+        plain: Array | None,
+        changes: Callable[[], Array] | None,
+    ) -> None:
         """Looks for races with earlier reads, and with writes where `plain` holds."""
         at, flat = access.at, self.clocks.horizon.reshape(-1)
         raced = self.written.take(at) >= flat.take(access.row + self.writer.take(at))
@@ -188,17 +201,12 @@ class SharedShadow:
         late = self.read.take(at, axis=0) >= seen
         flying = self.state.take(at) & IN_FLIGHT
         if raced.any() or late.any() or flying.any():
-            self._explain_write(access, seen)
+            self._explain_write(access, seen, changes)
 
     def _overlaps(self, access: _Access, lanes: Lanes) -> Array | None:
         """Entries of one store that lost a granule to another lane of it."""
         writer, stamp = self.writer.take(access.at), self.written.take(access.at)
-        elsewhere = writer != access.warp
-        if elsewhere.any():
-            entry, column = (int(i) for i in np.argwhere(elsewhere)[0])
-            self.report_overlap(lanes, entry, int(writer[entry, column]))
-            return None
-        other = stamp != access.stamp
+        other = (writer != access.warp) | (stamp != access.stamp)
         return other.any(axis=1) if other.any() else None
 
     def _set_writer(self, access: _Access) -> None:
@@ -206,19 +214,25 @@ class SharedShadow:
         self.written[access.at] = access.stamp
         self.write_line[access.at] = access.ins.line
 
-    def report_overlap(
-        self, lanes: Lanes, entry: int, other: int | None = None
-    ) -> None:
-        """Two lanes (of warp `other` too) wrote the same bytes in one instruction."""
-        if entry >= lanes.offset.size:  # counted through the blocks
-            lanes = lanes.widened()
+    def report_overlap(self, lanes: Lanes, entry: int, differ: bool = True) -> None:
+        """Two lanes wrote the same bytes in one instruction."""
+        if lanes.per_block or self.copies > 1 or entry >= lanes.offset.size:
+            lanes = lanes.widened()  # counted through the blocks
+        access = _Access(self, lanes)
         warp = int(lanes.warp()[entry])
-        who = "several lanes" if other is None else f"warps {warp} and {other}"
+        writers = self.writer.take(access.at[entry])
+        others = writers[writers != warp]
+        if not differ and not others.size:
+            return
+        who = f"warps {warp} and {int(others[0])}" if others.size else "several lanes"
+        kind, tail = WRITE_AFTER_WRITE, "which value stays is not defined"
+        if not differ:
+            kind, tail = EQUAL_WRITES, "both write the same value"
         what = (
             f"{who} write shared byte {int(lanes.offset[entry])} with no order between "
-            f"them; which value stays is not defined: `{lanes.ins.text}`"
+            f"them; {tail}: `{lanes.ins.text}`"
         )
-        self._add_entry(WRITE_AFTER_WRITE, what, lanes, entry, lanes.ins.line)
+        self._add_entry(kind, what, lanes, entry, lanes.ins.line)
 
     def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""
@@ -244,12 +258,24 @@ class SharedShadow:
         self._each(UNINITIALISED, state == 0, None, access, writer)
         self._each(READ_AFTER_WRITE, raced, line, access, writer)
 
-    def _explain_write(self, access: _Access, seen: Array) -> None:
+    def _explain_write(
+        self,
+        access: _Access,
+        seen: Array,
+        changes: Callable[[], Array] | None,
+    ) -> None:
         at = access.at
         line, writer = self.write_line.take(at), self.writer.take(at)
         flying = (self.state.take(at) & IN_FLIGHT) != 0
         raced = self._is_unordered(access, writer, self.written.take(at)) & ~flying
         self._each(WRITE_IN_FLIGHT, flying, line, access, writer)
+        if changes is not None and raced.any():
+            changed = changes()
+            if changed.size != len(at):  # one entry stands for all blocks
+                changed = changed.any(axis=0)
+            changed = changed.reshape(-1, 1)
+            self._each(EQUAL_WRITES, raced & ~changed, line, access, writer)
+            raced = raced & changed
         self._each(WRITE_AFTER_WRITE, raced, line, access, writer)
         cell = at * self.clocks.warps
         mine = self.read.reshape(-1).take(cell + access.warp)

@@ -197,15 +197,21 @@ def write_shared(cohort: Cohort, lanes: Lanes, entries: Array) -> None:
 def store_shared(cohort: Cohort, lanes: Lanes, value: Array) -> None:
     """A store with its race checks and counters."""
     shadow = cohort.batch.shadow
-    overlaps = None if shadow is None else shadow.on_write(lanes)
-    note_shared(cohort, lanes)
     entries = lanes.pick_blocks(value)
+
+    def changes() -> Array:
+        return _bits(read_shared(cohort, lanes)) != _bits(entries)
+
+    overlaps = None if shadow is None else shadow.on_write(lanes, changes=changes)
+    note_shared(cohort, lanes)
     write_shared(cohort, lanes, entries)
     if shadow is not None and overlaps is not None:
         differs = _bits(read_shared(cohort, lanes)) != _bits(entries)
         clash = np.flatnonzero(differs)  # counted through the blocks, if by block
         if clash.size:
             shadow.report_overlap(lanes, int(clash[0]))
+        else:
+            shadow.report_overlap(lanes, int(overlaps.argmax()), differ=False)
 
 
 def _bits(x: Array) -> Array:

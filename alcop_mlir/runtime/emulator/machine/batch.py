@@ -5,6 +5,7 @@ The race checks watch its memory: `hazards` implements the protocols here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -26,11 +27,18 @@ class SharedWatcher(Protocol):
     def on_read(self, lanes: Lanes, collective: bool = False) -> None:
         """Before a read; `collective`: by the whole warp, as ldmatrix does."""
 
-    def on_write(self, lanes: Lanes, in_flight: bool = False) -> Array | None:
+    def on_write(
+        self,
+        lanes: Lanes,
+        in_flight: bool = False,
+        changes: Callable[[], Array] | None = None,
+    ) -> Array | None:
         """Before a store, or the issue of a copy (`in_flight`).
 
-        Returns which entries share bytes with another lane of their warp (None: none):
-        whether that is a conflict depends on the values.
+        changes: which entries change what memory holds, where that is known; (entries,)
+        or (blocks, entries)
+        Returns which entries share bytes with another lane (None: none): whether that
+        is a conflict depends on the values.
         """
 
     def on_atomic(self, lanes: Lanes) -> None:
@@ -39,8 +47,11 @@ class SharedWatcher(Protocol):
     def on_landing(self, lanes: Lanes) -> None:
         """After these copies are complete: from now on writes by their threads."""
 
-    def report_overlap(self, lanes: Lanes, entry: int) -> None:
-        """Two lanes wrote different values to the same bytes in one instruction."""
+    def report_overlap(self, lanes: Lanes, entry: int, differ: bool = True) -> None:
+        """Two lanes wrote the same bytes in one instruction, with values that differ.
+
+        If they do not, it is a note, if lanes of two warps did so.
+        """
 
     def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""
