@@ -110,7 +110,8 @@ PREPARE = (
     "alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
     "alcop-propagate-layouts,canonicalize,cse,alcop-fold-transposes,"
-    "alcop-sink-unpacking,canonicalize,cse)",
+    "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
+    "alcop-join-contractions)",
     "alcop-prepare-weights",
 )
 

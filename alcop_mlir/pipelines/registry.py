@@ -27,6 +27,8 @@ PASSES = {
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",
     "alcop-group-chains": "chains.group_chains:GroupChains",
     "alcop-sink-unpacking": "tensors.sink_unpacking:SinkUnpacking",
+    "alcop-sink-reshapes": "tensors.sink_reshapes:SinkReshapes",
+    "alcop-join-contractions": "tensors.join_contractions:JoinContractions",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-update-arguments": "tensors.update_arguments:UpdateArguments",
     "alcop-prepare-weights": "tensors.prepare_weights:PrepareWeights",

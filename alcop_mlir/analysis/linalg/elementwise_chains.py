@@ -19,15 +19,24 @@ from alcop_mlir.analysis.ir.code_motion import (
     touches,
     writes,
 )
-from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, root
+from alcop_mlir.analysis.ir.memory import (
+    element_bits,
+    is_own_allocation,
+    may_alias,
+    root,
+)
+from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, find_writer
-from alcop_mlir.analysis.linalg.view import Loops, Operand
+from alcop_mlir.analysis.linalg.view import Loops, Operand, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
 # Of a body that is computed several times per element. Merging doubles it, and the next
 # merge does so again.
 _MOST_REPEATED_OPS = 32
+
+# Memrefs that are looked through for the contractions in front of an op.
+_MOST_FOLLOWED = 32
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ def find_link(
         writers = [one for one in users if one and one.output.value == memref]
         if not any(_may_merge(writer, consumer, memref) for writer in writers):
             continue  # to look through all ops above takes long in large programs
+        if any(_is_of_another_contraction(one, consumer, above) for one in writers):
+            continue
         producer = find_writer(
             consumer.op, [memref], writes, noalias_arguments, above.get
         )
@@ -100,6 +111,62 @@ def _may_merge(producer: Elementwise, consumer: Elementwise, memref: Any) -> boo
             or _is_only_reader(producer, consumer, memref)
         )
     )
+
+
+def _is_of_another_contraction(
+    producer: Elementwise,
+    consumer: Elementwise,
+    above: dict[Any, Elementwise | None],
+) -> bool:
+    """Whether both are epilogues, if they stay apart, and of contractions of their own.
+
+    They read, through other ops, contractions that the other does not. Merged, a
+    contraction would store what the first op reads, no smaller than what it writes.
+    """
+    if not _narrows(producer):
+        return False
+    memref = producer.output.value
+    own = _contractions_read([one.value for one in producer.reads], above)
+    others = [one.value for one in consumer.reads if one.value != memref]
+    read = _contractions_read(others, above)
+    return bool(own) and not own & read and bool(read)
+
+
+def _narrows(element: Elementwise) -> bool:
+    """Whether it writes elements of no more bits than it reads, of any memref."""
+    read = [_bits(one.value) for one in element.reads if one.is_memref]
+    return max(read, default=0) >= _bits(element.output.value)
+
+
+def _bits(memref: ir.Value) -> int:
+    return element_bits(memref.type.element_type) or 0
+
+
+def _contractions_read(
+    memrefs: list[ir.Value], above: dict[Any, Elementwise | None]
+) -> set[Any]:
+    """The contractions whose outputs element-wise ops compute these memrefs from."""
+    found, seen, pending = set[Any](), set[Any](), list(memrefs)
+    while pending and len(seen) < _MOST_FOLLOWED:
+        memref = pending.pop()
+        if memref in seen or not isinstance(memref.type, ir.MemRefType):
+            continue
+        seen.add(memref)
+        for use in memref.uses:
+            op = use.owner.operation
+            element = above.get(op)
+            if element is not None and element.output.value == memref:
+                pending += [one.value for one in element.reads]
+            elif op in above and _is_output_of_contraction(op, memref):
+                found.add(op)
+    return found
+
+
+def _is_output_of_contraction(op: ir.Operation, memref: ir.Value) -> bool:
+    if not op.name.startswith("linalg.") or op.operands[len(op.operands) - 1] != memref:
+        return False
+    view = linalg_view(op)
+    return view is not None and loop_letters(view.maps) is not None
 
 
 def _is_sound(link: Link, noalias: bool) -> bool:

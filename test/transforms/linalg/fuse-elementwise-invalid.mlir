@@ -126,3 +126,29 @@ func.func @no_sum(%A: memref<64x0xf16>, %B: memref<0x64xf16>, %C: memref<64x64xf
   linalg.exp ins(%C : memref<64x64xf32>) outs(%C : memref<64x64xf32>)
   return
 }
+
+// -----
+
+// The sum of each row would read squares of 32 bits; from what is stored it computes them.
+#mn = affine_map<(m, n) -> (m, n)>
+#m = affine_map<(m, n) -> (m)>
+func.func @squares(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %R: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %C = memref.alloc() : memref<64x32xf16>
+  %S = memref.alloc() : memref<64x32xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x32xf16>) outs(%C : memref<64x32xf16>)
+  // expected-remark @below {{'linalg.generic' is not fused into the contraction: the rows that read it are computed from less that is stored}}
+  linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%C : memref<64x32xf16>) outs(%S : memref<64x32xf32>) {
+  ^bb0(%x: f16, %o: f32):
+    %w = arith.extf %x : f16 to f32
+    %q = arith.mulf %w, %w : f32
+    linalg.yield %q : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%R : memref<64xf32>)
+  linalg.generic {indexing_maps = [#mn, #m], iterator_types = ["parallel", "reduction"]} ins(%S : memref<64x32xf32>) outs(%R : memref<64xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %x, %o : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -111,3 +111,39 @@ func.func @accumulates(%X: memref<8xf32>, %D: memref<8xf32>) {
   linalg.exp ins(%T : memref<8xf32>) outs(%D : memref<8xf32>)
   return
 }
+
+// -----
+
+// Both could be epilogues, each of a contraction of its own, of 16 bits between them.
+// CHECK-LABEL: @of_two_contractions
+// CHECK:       linalg.matmul
+// CHECK:       linalg.matmul
+// CHECK:       linalg.generic {{.*}} outs(%[[G:.*]] : memref<64x32xf16>)
+// CHECK:       linalg.generic {{.*}} outs(%[[U:.*]] : memref<64x32xf16>)
+// CHECK:       linalg.generic {{.*}} ins(%[[G]], %[[U]] : memref<64x32xf16>, memref<64x32xf16>)
+#all = affine_map<(m, n) -> (m, n)>
+func.func @of_two_contractions(%x: memref<64x16xf16>, %w: memref<16x32xf16>, %v: memref<16x32xf16>, %y: memref<64x32xf16>) {
+  %a = memref.alloc() : memref<64x32xf32>
+  %b = memref.alloc() : memref<64x32xf32>
+  %g = memref.alloc() : memref<64x32xf16>
+  %u = memref.alloc() : memref<64x32xf16>
+  linalg.matmul ins(%x, %w : memref<64x16xf16>, memref<16x32xf16>) outs(%a : memref<64x32xf32>)
+  linalg.matmul ins(%x, %v : memref<64x16xf16>, memref<16x32xf16>) outs(%b : memref<64x32xf32>)
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%a : memref<64x32xf32>) outs(%g : memref<64x32xf16>) {
+  ^bb0(%s: f32, %o: f16):
+    %e = math.exp %s : f32
+    %t = arith.truncf %e : f32 to f16
+    linalg.yield %t : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%b : memref<64x32xf32>) outs(%u : memref<64x32xf16>) {
+  ^bb0(%s: f32, %o: f16):
+    %t = arith.truncf %s : f32 to f16
+    linalg.yield %t : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%g, %u : memref<64x32xf16>, memref<64x32xf16>) outs(%y : memref<64x32xf16>) {
+  ^bb0(%s: f16, %t: f16, %o: f16):
+    %p = arith.mulf %s, %t : f16
+    linalg.yield %p : f16
+  }
+  return
+}

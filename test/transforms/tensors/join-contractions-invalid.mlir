@@ -1,0 +1,115 @@
+// RUN: alcop-opt %s --alcop-join-contractions --split-input-file --verify-diagnostics | FileCheck %s
+
+// Whoever calls may give other matrices each time.
+// CHECK-LABEL: @unmarked(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @unmarked(%x: tensor<64x32xf16>, %w: tensor<16x32xf16>, %v: tensor<16x32xf16>) -> (tensor<2x32x16xf32>, tensor<2x32x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %f = tensor.empty() : tensor<64x16xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: their other operands are no weights ('alcop.weight'), so that joining them would cost a copy in each call}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %p = tensor.expand_shape %c [[0, 1], [2]] output_shape [2, 32, 16] : tensor<64x16xf32> into tensor<2x32x16xf32>
+  %q = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 32, 16] : tensor<64x16xf32> into tensor<2x32x16xf32>
+  return %p, %q : tensor<2x32x16xf32>, tensor<2x32x16xf32>
+}
+
+// -----
+
+// Rows of the second part would not begin at whole 16 bytes.
+// CHECK-LABEL: @odd(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @odd(%x: tensor<64x32xf16>, %w: tensor<3x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<2x32x3xf32>, tensor<2x32x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x3xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x3xf32>) -> tensor<64x3xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<3x32xf16>) outs(%i : tensor<64x3xf32>) -> tensor<64x3xf32>
+  %f = tensor.empty() : tensor<64x16xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: 3 columns of f32 are no whole 16 bytes}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %p = tensor.expand_shape %c [[0, 1], [2]] output_shape [2, 32, 3] : tensor<64x3xf32> into tensor<2x32x3xf32>
+  %q = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 32, 16] : tensor<64x16xf32> into tensor<2x32x16xf32>
+  return %p, %q : tensor<2x32x3xf32>, tensor<2x32x16xf32>
+}
+
+// -----
+
+// What is returned has an array of its own.
+// CHECK-LABEL: @returned(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @returned(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<64x16xf32>, tensor<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %f = tensor.empty() : tensor<64x16xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: the function returns one of them}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %c, %d : tensor<64x16xf32>, tensor<64x16xf32>
+}
+
+// -----
+
+// A part with strides is not one dimension.
+// CHECK-LABEL: @flat(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @flat(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<1024xf32>, tensor<2x32x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %f = tensor.empty() : tensor<64x16xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: one of them is reshaped to fewer dimensions}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %p = tensor.collapse_shape %c [[0, 1]] : tensor<64x16xf32> into tensor<1024xf32>
+  %q = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 32, 16] : tensor<64x16xf32> into tensor<2x32x16xf32>
+  return %p, %q : tensor<1024xf32>, tensor<2x32x16xf32>
+}
+
+// -----
+
+// The product of both is the epilogue of the second.
+// CHECK-LABEL: @product(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @product(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %f = tensor.empty() : tensor<64x16xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: 'linalg.generic' reads one of them, and can be its epilogue}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%c, %d : tensor<64x16xf32>, tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<64x16xf32>
+  return %r : tensor<64x16xf32>
+}

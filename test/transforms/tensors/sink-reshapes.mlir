@@ -1,0 +1,81 @@
+// RUN: alcop-opt %s --alcop-sink-reshapes --mlir-print-local-scope --split-input-file | FileCheck %s
+
+// A residual behind a reshape goes over the loops of the product; its result is reshaped.
+// CHECK-LABEL: @residual(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x32x128xf32>, %[[Y:.*]]: tensor<64x128xf32>)
+// CHECK:         %[[C:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1], [2]] : tensor<2x32x128xf32> into tensor<64x128xf32>
+// CHECK:         %[[E:.*]] = tensor.empty() : tensor<64x128xf32>
+// CHECK:         %[[S:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%[[Y]], %[[C]], %{{.*}} : {{.*}}) outs(%[[E]] :
+// CHECK:         %[[R:.*]] = tensor.expand_shape %[[S]] {{\[\[}}0, 1], [2]] output_shape [2, 32, 128]
+// CHECK-NEXT:    return %[[R]]
+#all = affine_map<(b, m, n) -> (b, m, n)>
+#n = affine_map<(b, m, n) -> (n)>
+func.func @residual(%x: tensor<2x32x128xf32>, %y: tensor<64x128xf32>) -> tensor<2x32x128xf32> {
+  %bias = arith.constant dense<1.0> : tensor<128xf32>
+  %z = tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 32, 128] : tensor<64x128xf32> into tensor<2x32x128xf32>
+  %e = tensor.empty() : tensor<2x32x128xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all, #n, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%z, %x, %bias : tensor<2x32x128xf32>, tensor<2x32x128xf32>, tensor<128xf32>) outs(%e : tensor<2x32x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    %t = arith.mulf %s, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<2x32x128xf32>
+  return %r : tensor<2x32x128xf32>
+}
+
+// -----
+
+// A sum of each row; what reads it has no reshape left, and keeps the number of a column.
+// CHECK-LABEL: @sum(
+// CHECK-SAME:    %[[Y:.*]]: tensor<64x128xf32>)
+// CHECK:         %[[E:.*]] = tensor.empty() : tensor<64xf32>
+// CHECK:         %[[F:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%[[E]] : tensor<64xf32>)
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%[[Y]] : tensor<64x128xf32>) outs(%[[F]] :
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%[[Y]], %[[S]] :
+// CHECK:           linalg.index 1
+#all = affine_map<(b, m, n) -> (b, m, n)>
+#row = affine_map<(b, m, n) -> (b, m)>
+func.func @sum(%y: tensor<64x128xf32>) -> tensor<2x32x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %z = tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 32, 128] : tensor<64x128xf32> into tensor<2x32x128xf32>
+  %f = tensor.empty() : tensor<2x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%f : tensor<2x32xf32>) -> tensor<2x32xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%z : tensor<2x32x128xf32>) outs(%init : tensor<2x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<2x32xf32>
+  %e = tensor.empty() : tensor<2x32x128xf32>
+  %r = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%z, %s : tensor<2x32x128xf32>, tensor<2x32xf32>) outs(%e : tensor<2x32x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %i = linalg.index 2 : index
+    %j = arith.index_cast %i : index to i32
+    %c = arith.sitofp %j : i32 to f32
+    %t = arith.addf %a, %b : f32
+    %u = arith.addf %t, %c : f32
+    linalg.yield %u : f32
+  } -> tensor<2x32x128xf32>
+  return %r : tensor<2x32x128xf32>
+}
+
+// -----
+
+// A batch of one: positions are read without it.
+// CHECK-LABEL: @one(
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%{{.*}}, %{{.*}} : tensor<32x8xf32>, tensor<32x8xf32>)
+#all = affine_map<(b, m, n) -> (b, m, n)>
+#one = affine_map<(b, m, n) -> (m, n)>
+func.func @one(%y: tensor<32x8xf32>, %p: tensor<32x8xf32>) -> tensor<1x32x8xf32> {
+  %z = tensor.expand_shape %y [[0, 1], [2]] output_shape [1, 32, 8] : tensor<32x8xf32> into tensor<1x32x8xf32>
+  %e = tensor.empty() : tensor<1x32x8xf32>
+  %r = linalg.generic {indexing_maps = [#all, #one, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%z, %p : tensor<1x32x8xf32>, tensor<32x8xf32>) outs(%e : tensor<1x32x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<1x32x8xf32>
+  return %r : tensor<1x32x8xf32>
+}
