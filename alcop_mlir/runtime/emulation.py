@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -73,6 +73,8 @@ class Emulation:
         block: Dim3,
         arguments: Sequence[Any],
         dynamic_shared: int,
+        cooperative: bool = False,
+        symbols: Mapping[str, Any] | None = None,
     ) -> Result:
         """Run one kernel (None: the only one). Raises EmulationError on a fault."""
         from alcop_mlir.runtime.emulator import emulate
@@ -94,6 +96,8 @@ class Emulation:
             block,
             arguments,
             dynamic_shared=dynamic_shared,
+            cooperative=cooperative,
+            symbols=symbols,
             visibility=options.visibility,
             schedule=options.schedule,
             hazards=options.hazards,

@@ -4,7 +4,8 @@
      "arguments": [{"array": {"dtype": "f32", "shape": [512], "init": "random"}},
                    {"value": 512, "dtype": "i32"}]}
 
-Sizes along y and z may be left out; see `docs/emulator.md`.
+Sizes along y and z may be left out; structures, arrays of pointers, variables and
+cooperative launches: see `docs/emulator.md`.
 """
 
 from __future__ import annotations
@@ -103,19 +104,82 @@ class ValueArgument:
 
 
 @dataclass(frozen=True)
+class PointersArgument:
+    """The address of an array of addresses."""
+
+    pointers: tuple[ArrayArgument, ...]
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a structure holds at a byte: the address of an array, or a value."""
+
+    offset: Annotated[int, Range(0)]
+    array: Buffer | None = None
+    value: int | float | None = None
+    dtype: _Dtype | None = None
+
+    def __post_init__(self) -> None:
+        if (self.array is None) == (self.value is None):
+            raise ConfigError("expected an array or a value in a structure")
+        if (self.value is None) != (self.dtype is None):
+            raise ConfigError("expected a value with a dtype in a structure")
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A structure passed by value; `size` in bytes."""
+
+    size: Annotated[int, Range(1, 32764)]
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class StructArgument:
+    """A structure passed by value."""
+
+    struct: Structure
+
+
+LaunchArgument = ArrayArgument | ValueArgument | PointersArgument | StructArgument
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A variable of the module, set before the launch."""
+
+    name: str
+    array: Buffer
+
+
+@dataclass(frozen=True)
 class LaunchFile:
     """How to launch a kernel (None: the only one of the file)."""
 
     grid: Sizes3
     block: Sizes3
-    arguments: tuple[ArrayArgument | ValueArgument, ...]
+    arguments: tuple[LaunchArgument, ...]
     kernel: str | None = None
     dynamic_shared: Annotated[int, Range(0)] = 0
+    cooperative: bool = False
+    symbols: tuple[Symbol, ...] = ()
 
     def __post_init__(self) -> None:
-        arrays = (a.array for a in self.arguments if isinstance(a, ArrayArgument))
+        arrays = [a for argument in self.arguments for a in buffers(argument)]
+        arrays += [symbol.array for symbol in self.symbols]
         total = sum(array.bytes for array in arrays)
         limits.ARRAYS.check(total, "all arrays")
+
+
+def buffers(argument: LaunchArgument) -> list[Buffer]:
+    """The arrays that an argument holds the addresses of."""
+    if isinstance(argument, ArrayArgument):
+        return [argument.array]
+    if isinstance(argument, PointersArgument):
+        return [one.array for one in argument.pointers]
+    if isinstance(argument, StructArgument):
+        return [m.array for m in argument.struct.members if m.array is not None]
+    return []
 
 
 def read_launch(path: str) -> LaunchFile:

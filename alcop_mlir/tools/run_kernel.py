@@ -19,7 +19,16 @@ from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import COMPILE_OPTIONS, Rows, flags_given
 from alcop_mlir.tools.emulator_options import emulation
-from alcop_mlir.tools.launch_file import ArrayArgument, LaunchFile, read_launch
+from alcop_mlir.tools.launch_file import (
+    ArrayArgument,
+    LaunchArgument,
+    LaunchFile,
+    PointersArgument,
+    StructArgument,
+    ValueArgument,
+    buffers,
+    read_launch,
+)
 from alcop_mlir.tools.profile import print_profile
 from alcop_mlir.tools.summary import extent
 
@@ -33,10 +42,8 @@ def run_kernel(given: Any) -> int:
     launch = read_launch(given.launch)
     ptx = _ptx(given, launch.kernel)
     generator = np.random.default_rng(given.seed)
-    arguments = [
-        a.array.make(generator) if isinstance(a, ArrayArgument) else a.make()
-        for a in launch.arguments
-    ]
+    arguments = [_made(argument, generator) for argument in launch.arguments]
+    symbols = {s.name: s.array.make(generator) for s in launch.symbols}
     with emulation(given, "emulator") as emulator:
         emulator.run(
             ptx,
@@ -45,14 +52,36 @@ def run_kernel(given: Any) -> int:
             launch.block,
             arguments,
             launch.dynamic_shared,
+            launch.cooperative,
+            symbols,
         )
     if given.save_outputs is not None:
-        _save(given.save_outputs, arguments)
+        _save(given.save_outputs, arguments, symbols)
     title = launch.kernel or Path(given.file).stem
     command_line.print_table(title, _rows(launch, emulator))
     (_, result) = emulator.runs[0]
     print_profile(title, result)
     return 1 if result.hazards else 0
+
+
+def _made(argument: LaunchArgument, generator: np.random.Generator) -> Any:
+    """The argument of `emulate`, with arrays of its own."""
+    from alcop_mlir.runtime.emulator import Pointers, Struct
+
+    if isinstance(argument, ArrayArgument):
+        return argument.array.make(generator)
+    if isinstance(argument, PointersArgument):
+        return Pointers([one.array.make(generator) for one in argument.pointers])
+    if isinstance(argument, ValueArgument):
+        return argument.make()
+    members: dict[int, Any] = {}
+    for member in argument.struct.members:
+        if member.array is not None:
+            members[member.offset] = member.array.make(generator)
+        else:
+            assert member.value is not None
+            members[member.offset] = ValueArgument(member.value, member.dtype).make()
+    return Struct(argument.struct.size, members)
 
 
 def _ptx(given: Any, kernel: str | None) -> str:
@@ -100,12 +129,7 @@ def _check_options(given: Any) -> None:
 
 def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
     (_, result) = emulator.runs[0]
-    shown = [
-        [f"{'x'.join(map(str, a.array.shape))}x{a.array.dtype}", a.array.init]
-        if isinstance(a, ArrayArgument)
-        else [str(a.value), a.dtype or ""]
-        for a in launch.arguments
-    ]
+    shown = [_shown(argument) for argument in launch.arguments]
     numbered = [[str(number), *texts] for number, texts in enumerate(shown)]
     yield "arguments", command_line.aligned(numbered) or ["none"]
     yield "launch", [f"{extent(launch.grid)} blocks of {extent(launch.block)} threads"]
@@ -123,11 +147,31 @@ def _rows(launch: LaunchFile, emulator: Emulation) -> Rows:
         yield "hazards", ["not looked for"]
 
 
-def _save(folder: str, arguments: list[Any]) -> None:
-    """`argument0.npy` and so on, by position."""
+def _shown(argument: LaunchArgument) -> list[str]:
+    """What the arrays are, how they begin; or a value and its type."""
+    if isinstance(argument, ValueArgument):
+        return [str(argument.value), argument.dtype or ""]
+    arrays = buffers(argument)
+    sizes = [f"{'x'.join(map(str, a.shape))}x{a.dtype}" for a in arrays]
+    text = ", ".join(sizes)
+    if isinstance(argument, StructArgument):
+        text = f"{argument.struct.size} bytes: {text or 'no array'}"
+    return [text, ", ".join(dict.fromkeys(a.init for a in arrays))]
+
+
+def _save(folder: str, arguments: list[Any], symbols: dict[str, Any]) -> None:
+    """`argument0.npy` by position, `argument1.0.npy` inside, `NAME.npy` of symbols."""
+    from alcop_mlir.runtime.emulator.structures import inner
+
     files.make_folder(folder)
+    named = dict(symbols)
     for number, value in enumerate(arguments):
-        if isinstance(value, np.ndarray):
-            data = io.BytesIO()
-            np.save(data, value)
-            files.write_whole(Path(folder) / f"argument{number}.npy", data.getvalue())
+        arrays = [one for one in inner(value) if isinstance(one, np.ndarray)]
+        for place, array in enumerate(arrays):
+            is_argument = array is value
+            tail = "" if is_argument else f".{place}"
+            named[f"argument{number}{tail}"] = array
+    for name, array in named.items():
+        data = io.BytesIO()
+        np.save(data, array)
+        files.write_whole(Path(folder) / f"{name}.npy", data.getvalue())

@@ -319,3 +319,76 @@ def test_what_a_kernel_prints_is_shown(capsys: pytest.CaptureFixture[str]) -> No
     launch = {"grid": [1], "block": [2], "arguments": []}
     assert run(launch, ptx=PRINTING) == 0
     assert re.search(r"printed +hi %\n +hi %\n", capsys.readouterr().out)
+
+
+STRUCTURES = """
+.version 7.8
+.target sm_80
+.address_size 64
+.const .align 4 .b8 table[16];
+.global .align 4 .u32 total;
+.visible .entry k(.param .align 8 .b8 s[16], .param .u64 rows)
+{
+    .reg .b32 %r<9>; .reg .b64 %rd<9>;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd1, %r1, 4;
+    ld.param.u64 %rd2, [s];
+    ld.param.u32 %r2, [s+8];
+    ld.param.u64 %rd3, [rows];
+    ld.global.u64 %rd4, [%rd3+8];
+    add.u64 %rd4, %rd4, %rd1;
+    ld.global.u32 %r3, [%rd4];
+    ld.const.u32 %r4, [table+12];
+    add.u32 %r3, %r3, %r2;
+    add.u32 %r3, %r3, %r4;
+    add.u64 %rd2, %rd2, %rd1;
+    st.global.u32 [%rd2], %r3;
+    red.global.add.u32 [total], 1;
+    ret;
+}
+"""
+
+
+def test_structures_pointers_and_variables(folder: Path) -> None:
+    counted = {"dtype": "u32", "shape": [32], "init": "arange"}
+    one = {"dtype": "u32", "shape": [1], "init": "zero"}
+    launch = {
+        "grid": [2],
+        "block": [16],
+        "cooperative": True,
+        "arguments": [
+            {
+                "struct": {
+                    "size": 16,
+                    "members": [
+                        {"offset": 0, "array": counted | {"init": "zero"}},
+                        {"offset": 8, "value": 100, "dtype": "i32"},
+                    ],
+                }
+            },
+            {"pointers": [{"array": one}, {"array": counted}]},
+        ],
+        "symbols": [
+            {"name": "table", "array": {**one, "shape": [4], "init": "arange"}},
+            {"name": "total", "array": one},
+        ],
+    }
+    assert run(launch, "--save-outputs", "out", ptx=STRUCTURES) == 0
+    assert np.load(folder / "out/total.npy").tolist() == [32]
+    wanted = np.where(np.arange(32) < 16, np.arange(32) + 103, 0)
+    np.testing.assert_array_equal(np.load(folder / "out/argument0.0.npy"), wanted)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [{"offset": 0}, {"offset": 0, "value": 1}, {"offset": 0, "dtype": "i32"}],
+)
+def test_a_member_is_an_array_or_a_value(
+    member: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = {"grid": [1], "block": [1], "arguments": []}
+    launch["arguments"] = [{"struct": {"size": 8, "members": [member]}}]
+    assert run(launch, ptx=STRUCTURES) != 0
+    error = capsys.readouterr().err
+    assert "in a structure" in error
+    assert "Traceback" not in error

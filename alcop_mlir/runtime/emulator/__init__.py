@@ -11,12 +11,15 @@ from alcop_mlir.runtime.emulator.hazards.reports import Hazard
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.emulator.observers.trace import TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.structures import Pointers, Struct
 
 __all__ = [
     "Counters",
     "EmulationError",
     "Hazard",
+    "Pointers",
     "Result",
+    "Struct",
     "TraceRequest",
     "emulate",
     "parse_ptx",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +32,9 @@ from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 BATCH_BLOCKS = 64
 MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
 MAX_BLOCK = (1024, 1024, 64)
+# The threads of an A100 at once: 108 multiprocessors with 2048 each (CUDA C++
+# Programming Guide, "Technical Specifications per Compute Capability").
+MAX_COOPERATIVE = 108 * 2048
 MAX_GRID = (2**31 - 1, 65535, 65535)
 _KEPT_MODULES = 4  # that were parsed last: a program launches kernels of few
 
@@ -61,6 +64,8 @@ def emulate(
     args: Sequence[Argument],
     *,
     dynamic_shared: int = 0,
+    cooperative: bool = False,
+    symbols: Mapping[str, np.ndarray] | None = None,
     visibility: str = "late",
     schedule: str = "lockstep",
     hazards: bool = True,
@@ -76,7 +81,10 @@ def emulate(
     `args` has one entry per `.param`: an array is a device pointer to a buffer of its
     own, of any dtype and shape, and holds the kernel's writes afterwards (arrays that
     overlap keep doing so); a number is converted to the type of the parameter; bytes
-    fill a structure. `dynamic_shared` is in bytes. `visibility` says when
+    and `Struct` fill a structure, which may hold addresses; `Pointers` is an array of
+    addresses. `symbols` sets variables of the module, `.const` or `.global`, by name;
+    arrays of the latter hold the writes afterwards. `dynamic_shared` is in bytes. The
+    blocks of a `cooperative` launch are all there at once. `visibility` says when
     asynchronous copies land, as "late" or as "early" as PTX allows; `schedule` is
     "lockstep", "ascending", "descending", "random" or "random(SEED)". With `hazards`
     races are found, up to `max_reports` different ones. `instruction_limit` bounds
@@ -93,11 +101,17 @@ def emulate(
     code = _choose(module, kernel)
     _check_launch(code, grid, block, dynamic_shared)
     blocks = math.prod(grid)
+    if cooperative and blocks * math.prod(block) > MAX_COOPERATIVE:
+        raise EmulationError(
+            f"a cooperative launch of {blocks * math.prod(block)} threads: expected at "
+            f"most {MAX_COOPERATIVE}, which are there at once"
+        )
     limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
     program = link(module, code)
     with np.errstate(all="ignore"):
-        bound = bind(program, module, args)
-        lanes = min(blocks, BATCH_BLOCKS) * -(-math.prod(block) // LANES) * LANES
+        bound = bind(program, module, args, symbols or {}, cooperative)
+        together = blocks if cooperative else min(blocks, BATCH_BLOCKS)
+        lanes = together * -(-math.prod(block) // LANES) * LANES
         translated = _translated(program, module, bound, dynamic_shared, lanes)
         tallies = CounterSet(translated.listing) if counters else None
         tracer = Tracer(trace, translated.listing, grid) if trace else None
@@ -119,10 +133,10 @@ def emulate(
             observers = watchers.of(batch, translated.granule)
             return Runner(translated, batch, schedule, picker, budget, observers).run()
 
-        for first in range(0, blocks, BATCH_BLOCKS):
+        for first in range(0, blocks, together):
             if progress is not None:
                 progress(first, blocks)
-            total += run_batch(np.arange(first, min(first + BATCH_BLOCKS, blocks)))
+            total += run_batch(np.arange(first, min(first + together, blocks)))
         if progress is not None:
             progress(blocks, blocks)
         seconds = budget.spent()

@@ -7,19 +7,24 @@ far behind one as the array is behind a multiple of 16 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.arithmetic.storage import F64, Array
+from alcop_mlir.runtime.emulator.arithmetic.storage import F64, U64, Array
 from alcop_mlir.runtime.emulator.machine.memory import (
     GLOBAL_WINDOW,
     HEAP_SIZE,
     GlobalMemory,
     MappedRange,
+)
+from alcop_mlir.runtime.emulator.machine.special_registers import (
+    WORKSPACE,
+    WORKSPACE_SIZE,
 )
 from alcop_mlir.runtime.emulator.ptx.program import Program
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
@@ -29,10 +34,11 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     PtxParameter,
     Variable,
 )
+from alcop_mlir.runtime.emulator.structures import POINTER, Pointers, Struct, inner
 
 WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
-Argument = np.ndarray | np.generic | int | float | bytes
+Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers
 
 
 @dataclass(frozen=True)
@@ -62,23 +68,41 @@ class Bound:
                 host[...] = device
 
 
-def bind(program: Program, module: Module, args: Sequence[Argument]) -> Bound:
-    """Places the arguments. Raises `EmulationError` for a wrong number or type."""
+def bind(
+    program: Program,
+    module: Module,
+    args: Sequence[Argument],
+    symbols: Mapping[str, np.ndarray],
+    cooperative: bool,
+) -> Bound:
+    """Places the arguments, and the contents of variables of the module.
+
+    The blocks of a `cooperative` launch have a workspace for their barrier.
+
+    Raises `EmulationError` for a wrong number or type.
+    """
     kernel = program.kernel
     if len(args) != len(kernel.parameters):
         raise EmulationError(
             f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, got "
             f"{len(args)}"
         )
-    extents = [
-        _extent(kernel, i, a) for i, a in enumerate(args) if isinstance(a, np.ndarray)
-    ]
+    _check_pointers(kernel, args)
+    held = (_Held(i, x) for i, a in enumerate(args) for x in inner(a))
+    inside = list(dict.fromkeys(held))
+    extents = [_extent(kernel, h.position, h.value) for h in inside if h.is_array]
+    tables = [h.value for h in inside if isinstance(h.value, Pointers)]
     groups = _overlapping(extents)
     variables = [v for v in module.variables.values() if v.space != "shared"]
     for part in program.parts:
         declared = part.function.variables.values()
         variables += [v for v in declared if v.space in ("global", "const")]
+    if cooperative:
+        variables.append(
+            Variable(WORKSPACE, "global", WIDEST, WORKSPACE_SIZE, False, None)
+        )
     sizes = [(_buffer_name(kernel, g), _size(g), _is_writable(g)) for g in groups]
+    sizes += [("an array of pointers", POINTER * len(t.items), True) for t in tables]
     sizes += [(f"variable {v.name}", v.size, v.space == "global") for v in variables]
     total = sum(size for _, size, _ in sizes)
     limits.MEMORY.check(total, "arrays and variables of the kernel", EmulationError)
@@ -93,16 +117,69 @@ def bind(program: Program, module: Module, args: Sequence[Argument]) -> Bound:
         if buffer.writable:
             outputs.append((host, buffer))
         for e in group:
-            pointers[e.position] = buffer.start + e.low - group[0].low
+            pointers[id(e.array)] = buffer.start + e.low - group[0].low
+    for table, buffer in zip(tables, memory.buffers[len(groups) :], strict=False):
+        pointers[id(table)] = buffer.start
+        found = [0 if item is None else pointers[id(item)] for item in table.items]
+        memory.bytes_of(buffer)[...] = np.array(found, U64).view(np.uint8)
     places: dict[str, int] = {}
-    for v, buffer in zip(variables, memory.buffers[len(groups) :], strict=True):
+    rest = memory.buffers[len(groups) + len(tables) :]
+    for v, buffer in zip(variables, rest, strict=True):
         places[v.name] = buffer.start
         data = np.frombuffer(v.data or b"", np.uint8)
         memory.bytes_of(buffer)[: data.size] = data
     for v in variables:
         _fill_references(v, memory, places, program.addresses)
+    outputs += _set_symbols(symbols, variables, memory, places)
     data = _parameter_bytes(kernel, args, pointers)
     return Bound(memory, data, places, outputs)
+
+
+class _Held(NamedTuple):
+    """An array or array of pointers that is (in) the argument at `position`."""
+
+    position: int
+    value: np.ndarray | Pointers
+
+    @property
+    def is_array(self) -> bool:
+        return isinstance(self.value, np.ndarray)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _set_symbols(
+    symbols: Mapping[str, np.ndarray],
+    variables: Sequence[Variable],
+    memory: GlobalMemory,
+    places: dict[str, int],
+) -> list[tuple[Array, MappedRange]]:
+    """Copies arrays to variables; returns those to be copied back.
+
+    CUDA Runtime API: cudaMemcpyToSymbol, cudaMemcpyFromSymbol.
+    """
+    sizes = {v.name: v.size for v in variables}
+    back: list[tuple[Array, MappedRange]] = []
+    for name, array in symbols.items():
+        if name not in places:
+            known = ", ".join(places) or "none"
+            raise EmulationError(f"there is no variable {name}; the module has {known}")
+        if not array.flags.c_contiguous or array.dtype.hasobject:
+            raise EmulationError(f"variable {name}: expected a contiguous array")
+        if array.nbytes > sizes[name]:
+            raise EmulationError(
+                f"variable {name} has {sizes[name]} bytes, got {array.nbytes}"
+            )
+        host = array.reshape(-1).view(np.uint8)
+        where = next(b for b in memory.buffers if b.start == places[name])
+        memory.bytes_of(where)[: host.size] = host
+        if where.writable and array.flags.writeable:
+            back.append((host, replace(where, stop=where.start + host.size)))
+    return back
 
 
 def _fill_references(
@@ -126,14 +203,21 @@ def _describe(kernel: PtxKernel, position: int) -> str:
     return f"argument {position} ({kernel.parameters[position].name})"
 
 
+def _check_pointers(kernel: PtxKernel, args: Sequence[Argument]) -> None:
+    """Arrays are given only for parameters that hold an address."""
+    for position, argument in enumerate(args):
+        parameter = kernel.parameters[position]
+        if not isinstance(argument, (np.ndarray, Pointers)):
+            continue
+        if parameter.size != POINTER or parameter.type.kind == "f":
+            raise EmulationError(
+                f"{_describe(kernel, position)} of kernel {kernel.name} is a "
+                f"{parameter.size}-byte {parameter.type.name}, got an array (a pointer "
+                f"needs 8 bytes)"
+            )
+
+
 def _extent(kernel: PtxKernel, position: int, array: Array) -> _Extent:
-    parameter = kernel.parameters[position]
-    if parameter.size != 8 or parameter.type.kind == "f":
-        raise EmulationError(
-            f"{_describe(kernel, position)} of kernel {kernel.name} is a "
-            f"{parameter.size}-byte {parameter.type.name}, got an array (a pointer "
-            f"needs 8 bytes)"
-        )
     if array.dtype.hasobject:
         raise EmulationError(f"{_describe(kernel, position)}: got an array of objects")
     if array.size == 0:
@@ -195,8 +279,10 @@ def _parameter_bytes(
     total = max((p.offset + p.size for p in kernel.parameters), default=0)
     data = bytearray(total)
     for i, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
-        if i in pointers:
-            raw = pointers[i].to_bytes(8, "little")
+        if isinstance(value, (np.ndarray, Pointers)):
+            raw = pointers[id(value)].to_bytes(POINTER, "little")
+        elif isinstance(value, Struct):
+            raw = _scalar_bytes(kernel, i, parameter, value.encode(pointers))
         else:
             raw = _scalar_bytes(kernel, i, parameter, value)
         data[parameter.offset : parameter.offset + parameter.size] = raw

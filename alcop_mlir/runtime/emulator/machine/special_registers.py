@@ -33,8 +33,12 @@ LANE_MASKS = {
 # A cluster has one block, and the grid has one multiprocessor.
 CONSTANTS = {"smid": 0, "nsmid": 1, "gridid": 0}
 CONSTANTS |= {"cluster_ctarank": 0, "cluster_nctarank": 1}
+# CUDA, cooperative_groups/details/helpers.h: the upper and the lower half of the address
+# of the workspace of a cooperative launch; a null pointer in others.
+_WORKSPACE = {"envreg1": 32, "envreg2": 0}
 _OF_LAUNCH = ("warpid", "nwarpid", "total_smem_size", "dynamic_smem_size")
-SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH}
+WORKSPACE, WORKSPACE_SIZE = "%workspace", 64  # a variable of global memory, bytes
+SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH, *_WORKSPACE}
 
 
 def is_special(name: str) -> bool:
@@ -54,6 +58,9 @@ def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array
         value = _LANE
     elif stem == "warpid":
         value = (warps.first_warp + np.arange(warps.warps)).reshape(1, -1, 1)
+    elif stem in _WORKSPACE:
+        address = kernel.memory_map.globals.get(WORKSPACE, 0)
+        value = np.array(address >> _WORKSPACE[stem] & 0xFFFFFFFF).reshape(1, 1, 1)
     else:
         known = {
             "nwarpid": warps.block_set.warps,

@@ -1,0 +1,99 @@
+"""Arguments with addresses inside: structures passed by value, arrays of pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.errors import EmulationError
+
+POINTER = 8  # bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Pointers:
+    """The address of an array, in global memory, of the addresses of `items`.
+
+    items: arrays, `Pointers` of their own, or None for a null pointer
+    """
+
+    items: Sequence[np.ndarray | Pointers | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """A structure of `size` bytes that is passed by value.
+
+    members: by their offsets in bytes: arrays and `Pointers` are addresses, the others
+    bytes or scalars of NumPy, whose type says how many bytes they take. What no member
+    covers is zero.
+    """
+
+    size: int
+    members: Mapping[int, Member]
+
+    def __post_init__(self) -> None:
+        end = 0
+        for offset in sorted(self.members):
+            if offset < end:
+                raise EmulationError(
+                    f"member at byte {offset} of a structure overlaps the one before"
+                )
+            end = offset + _size(self.members[offset])
+        if end > self.size:
+            raise EmulationError(
+                f"the members of a structure of {self.size} bytes take {end}"
+            )
+
+    def encode(self, addresses: Mapping[int, int]) -> bytes:
+        """Its bytes; `addresses`: of arrays and `Pointers`, by their `id`."""
+        out = bytearray(self.size)
+        for offset, member in self.members.items():
+            raw = (
+                addresses[id(member)].to_bytes(POINTER, "little")
+                if isinstance(member, (np.ndarray, Pointers))
+                else member
+                if isinstance(member, bytes)
+                else member.tobytes()
+            )
+            out[offset : offset + len(raw)] = raw
+        return bytes(out)
+
+
+Member = np.ndarray | np.generic | bytes | Pointers
+
+
+def _size(member: object) -> int:
+    if isinstance(member, (np.ndarray, Pointers)):
+        return POINTER
+    if isinstance(member, bytes):
+        return len(member)
+    if isinstance(member, np.generic):
+        return member.dtype.itemsize
+    raise EmulationError(
+        "expected an array, Pointers, bytes or a scalar of NumPy in a structure, got "
+        f"{type(member).__name__}"
+    )
+
+
+def inner(argument: object) -> Iterator[np.ndarray | Pointers]:
+    """The arrays and `Pointers` of an argument, those inside before what holds them.
+
+    Raises `EmulationError` for what is neither.
+    """
+    if isinstance(argument, np.ndarray):
+        yield argument
+    elif isinstance(argument, Struct):
+        for member in argument.members.values():
+            if isinstance(member, (np.ndarray, Pointers)):
+                yield from inner(member)
+    elif isinstance(argument, Pointers):
+        for item in argument.items:
+            if item is not None and not isinstance(item, (np.ndarray, Pointers)):
+                raise EmulationError(
+                    f"expected arrays in Pointers, got {type(item).__name__}"
+                )
+            yield from inner(item)
+        yield argument
