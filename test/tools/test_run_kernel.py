@@ -315,6 +315,7 @@ PRINTING = """
 """
 
 
+@pytest.mark.usefixtures("folder")
 def test_what_a_kernel_prints_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     launch = {"grid": [1], "block": [2], "arguments": []}
     assert run(launch, ptx=PRINTING) == 0
@@ -379,6 +380,7 @@ def test_structures_pointers_and_variables(folder: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / "out/argument0.0.npy"), wanted)
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "member",
     [{"offset": 0}, {"offset": 0, "value": 1}, {"offset": 0, "dtype": "i32"}],

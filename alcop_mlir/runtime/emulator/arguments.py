@@ -90,7 +90,11 @@ def bind(
     _check_pointers(kernel, args)
     held = (_Held(i, x) for i, a in enumerate(args) for x in inner(a))
     inside = list(dict.fromkeys(held))
-    extents = [_extent(kernel, h.position, h.value) for h in inside if h.is_array]
+    extents = [
+        _extent(kernel, position, value)
+        for position, value in inside
+        if isinstance(value, np.ndarray)
+    ]
     tables = [h.value for h in inside if isinstance(h.value, Pointers)]
     groups = _overlapping(extents)
     variables = [v for v in module.variables.values() if v.space != "shared"]
@@ -140,10 +144,6 @@ class _Held(NamedTuple):
 
     position: int
     value: np.ndarray | Pointers
-
-    @property
-    def is_array(self) -> bool:
-        return isinstance(self.value, np.ndarray)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Held) and self.value is other.value

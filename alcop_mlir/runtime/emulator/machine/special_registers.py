@@ -33,7 +33,7 @@ LANE_MASKS = {
 # A cluster has one block, and the grid has one multiprocessor.
 CONSTANTS = {"smid": 0, "nsmid": 1, "gridid": 0}
 CONSTANTS |= {"cluster_ctarank": 0, "cluster_nctarank": 1}
-# CUDA, cooperative_groups/details/helpers.h: the upper and the lower half of the address
+# CUDA, cooperative_groups/details/helpers.h: the two halves of the address
 # of the workspace of a cooperative launch; a null pointer in others.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}
 _OF_LAUNCH = ("warpid", "nwarpid", "total_smem_size", "dynamic_smem_size")
