@@ -7,7 +7,7 @@ the lanes of the member mask together before any of these runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -45,13 +45,27 @@ def _exchange(
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        part = members(cohort, mask, who(R), ins)
-        value, holds = fn(part, *(read(R) for read in reads))
-        write(cohort, value, mask)
-        if holds is not None:
-            write_flag(cohort, holds, mask)
+        mask_of, given = who(R), [read(R) for read in reads]
+        for on in _groups(mask, mask_of):
+            part = members(cohort, on, mask_of, ins)
+            value, holds = fn(part, *given)
+            write(cohort, value, on)
+            if holds is not None:
+                write_flag(cohort, holds, on)
 
     return run
+
+
+def _groups(mask: Mask, member_mask: Array) -> Iterator[Mask]:
+    """The lanes that give one member mask, for each: parts of a warp may differ."""
+    if member_mask.shape[2] == 1:
+        yield mask
+        return
+    on = np.ones((1, 1, 1), bool) if mask is None else mask
+    given, on = np.broadcast_arrays(member_mask, on)
+    for value in np.unique(given[on]):
+        part = on & (given == value)
+        yield None if part.all() else part
 
 
 def all_lanes(x: Array) -> Array:

@@ -358,3 +358,40 @@ def test_block_reductions() -> None:
     assert got["d"].tolist() == [count] * 64 + [0] * 64
     assert got["e"].tolist() == [0] * 64 + [1] * 64
     assert got["f"].tolist() == [1] * 64 + [0] * 64
+
+
+# Parts of a warp that give masks of their own meet in one instruction ------------------
+
+PARTS = """
+    and.b32 %lane, %lane, -8;
+    mov.u32 %mask, 0xff;
+    shl.b32 %mask, %mask, %lane;
+"""
+IN_PARTS: dict[str, Callable[[Warp], list[int]]] = {
+    "redux.sync.add.u32 %d, %a, %mask;": lambda part: [wrap(sum(part), 32)] * 8,
+    "redux.sync.min.u32 %d, %a, %mask;": lambda part: [min(part)] * 8,
+    "match.any.sync.b32 %d, %a, %mask;": lambda part: [
+        sum(1 << i for i, other in enumerate(part) if other == one) for one in part
+    ],
+    """setp.gt.u32 %odd, %a, 3;
+    vote.sync.ballot.b32 %d, %odd, %mask;""": lambda part: (
+        [sum(1 << i for i, one in enumerate(part) if one > 3)] * 8
+    ),
+}
+
+
+@pytest.mark.parametrize("text", IN_PARTS)
+def test_parts_of_a_warp_with_masks_of_their_own(text: str) -> None:
+    values = draw(3, limit=6)
+    model = IN_PARTS[text]
+    shifts = "match" in text or "vote" in text
+
+    def of_warp(warp: Warp) -> tuple[Warp]:
+        out: Warp = []
+        for first in range(0, LANES, 8):
+            found = model(warp[first : first + 8])
+            out += [one << first for one in found] if shifts else found
+        return (out,)
+
+    declared = ".reg .b32 %lane, %mask; .reg .pred %odd; mov.u32 %lane, %laneid;"
+    check(declared + PARTS + text, {"a": values}, of_warp)
