@@ -360,7 +360,7 @@ def test_block_reductions() -> None:
     assert got["f"].tolist() == [1] * 64 + [0] * 64
 
 
-# Parts of a warp that give masks of their own meet in one instruction ------------------
+# Parts of a warp that give masks of their own meet in one instruction -----------------
 
 PARTS = """
     and.b32 %lane, %lane, -8;
