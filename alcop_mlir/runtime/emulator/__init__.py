@@ -6,7 +6,7 @@ and faulty accesses. Needs NumPy only. See `docs/emulator.md`.
 """
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.api import Result, emulate
+from alcop_mlir.runtime.emulator.api import Result, emulate, prepare
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.emulator.observers.trace import TraceRequest
@@ -23,4 +23,5 @@ __all__ = [
     "TraceRequest",
     "emulate",
     "parse_ptx",
+    "prepare",
 ]

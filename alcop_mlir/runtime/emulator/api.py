@@ -150,6 +150,20 @@ def emulate(
     return Result(found, counted, seconds, total, printed, noted)
 
 
+def prepare(ptx: str, kernel: str | None = None) -> None:
+    """Translates `kernel` (None: the only one) of a PTX module, and runs nothing.
+
+    Raises `EmulationError` for PTX that `emulate` would not start.
+    """
+    module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
+    code = _choose(module, kernel)
+    program = link(module, code)
+    zeros = [bytes(parameter.size) for parameter in code.parameters]
+    with np.errstate(all="ignore"):
+        bound = bind(program, module, zeros, {}, cooperative=False)
+        _translated(program, module, bound, 0, LANES)
+
+
 @dataclass(frozen=True)
 class _Watchers:
     """Who watches a run: counters, a trace, checks for races."""
@@ -182,7 +196,9 @@ def _translated(
     memory_map = map_memory(program, module, dynamic, bound.parameter_bytes, placed)
     size = memory_map.local_size * lanes
     limits.MEMORY.check(size, "local memory of all threads", EmulationError)
-    return TranslatedKernel(program, memory_map, dynamic)
+    translated = TranslatedKernel(program, memory_map, dynamic)
+    translated.check()
+    return translated
 
 
 def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:

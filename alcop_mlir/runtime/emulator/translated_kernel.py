@@ -1,9 +1,8 @@
 """A kernel made ready to run: instructions to closures, one straight stretch at a time.
 
-Translation is lazy: a *span* is what runs from an instruction to the next branch,
-barrier, exit or label, and it is made when it is first reached. All opcodes are known
-to be in the subset before the run starts, so that an unknown one is an error even in
-code that is never reached.
+Every instruction is translated before the run starts, so that one outside the subset is
+an error even in code that is never reached. A *span* is what runs from an instruction
+to the next branch, barrier, exit or label; it is made when it is first reached.
 """
 
 from __future__ import annotations
@@ -131,18 +130,34 @@ class TranslatedKernel:
             found = self._ops[pc] = self._translate(pc)
         return found
 
+    def check(self) -> None:
+        """Translates every instruction, also what is never reached.
+
+        Raises `EmulationError` for the first that is not supported. A call of a
+        function without a body is an error only where it is reached.
+        """
+        for pc, row in enumerate(self.rows):
+            if not row.ends:
+                self.op(pc)
+            elif row.ends != "call":
+                self._end_at(pc)
+
+    def _end_at(self, pc: int) -> End:
+        ins = self.code[pc]
+        try:
+            return self._end(ins, pc, self.rows[pc].ends)
+        except (IndexError, KeyError, ValueError) as e:
+            raise unsupported(ins, "its operands are not as expected") from e
+
     def _make_span(self, start: int) -> Span:
         rows = self.rows
         stop = start
         end: End | None = None
         while stop < len(rows):
-            ins, row = self.code[stop], rows[stop]
+            row = rows[stop]
             stop += 1
             if row.ends:
-                try:
-                    end = self._end(ins, stop - 1, row.ends)
-                except (IndexError, ValueError) as e:
-                    raise unsupported(ins, "its operands are not as expected") from e
+                end = self._end_at(stop - 1)
                 break
             if stop in self.leaders:
                 break

@@ -44,7 +44,7 @@ def run(code: str = "", top: str = "", **options) -> None:
         (f"mov.u32 %r1, {'%r1|' * 5000};", "an instruction of 200.. characters"),
         ("{" * 20 + "ret;" + "}" * 20, None),
         ("{\n.reg .b32 x;\n" * 200, "expected at most 100 scopes in each other"),
-        ("mov.b128 %r1, {%rd1, %rd2};", "its operands are not as expected"),
+        ("mov.b128 %r1, {%rd1, %rd2};", "%r1 is too narrow"),
         (".reg .b128 %p1; @%p1 bra X; X:", "%p1 is not a predicate"),
         ("{.reg.b16 x; mov.b16 x, 1;}", None),
         (".reg;", r"cannot read the declaration `\.reg`"),

@@ -58,6 +58,14 @@ ACCESSES = {
     "stmatrix.sync.aligned.m8n8.x4.shared.b16": ("", "shared", "stmatrix"),
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": ("", "", "mma"),
     "movmatrix.sync.aligned.m8n8.trans.b16": ("", "", "integer"),
+    "wmma.load.b.sync.aligned.col.m16n16k16.shared.f16": (
+        "shared",
+        "",
+        "shared memory",
+    ),
+    "wmma.store.d.sync.aligned.row.m8n8k4.global.f64": ("", "global", "global memory"),
+    "wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32": ("", "", "mma"),
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64": ("", "", "mma"),
     "bar.sync": ("", "", "barrier"),
     "bar.warp.sync": ("", "", "barrier"),
     "fence.acq_rel.gpu": ("", "", "barrier"),
@@ -95,6 +103,11 @@ SYNCHRONISES = {
     "ldmatrix.sync.aligned.m8n8.x1.shared.b16": ("", "warp", True),
     "stmatrix.sync.aligned.m8n8.x1.shared.b16": ("", "warp", False),
     "movmatrix.sync.aligned.m8n8.trans.b16": ("", "warp", True),
+    "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32": ("", "warp", True),
+    "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16": ("", "warp", True),
+    "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16": ("", "warp", True),
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32": ("", "warp", True),
+    "wmma.store.d.sync.aligned.row.m16n16k16.global.f32": ("", "warp", False),
 }
 
 
@@ -224,10 +237,17 @@ def test_ends_meetings_and_order(opcode: str) -> None:
         "brx.uni",
     ],
 )
-def test_an_unsupported_form_is_an_error_where_it_is_reached(opcode: str) -> None:
-    run_kernel(f"bra END;\n{opcode} 0;\nEND:\nret;", [], [])
-    with pytest.raises(EmulationError, match=f"line 8: .*not supported.*: {opcode} 0$"):
-        run_kernel(f"{opcode} 0;\nret;", [], [])
+def test_an_unsupported_form_is_an_error_before_the_run(opcode: str) -> None:
+    out = np.zeros(1, np.uint32)
+    body = f"""
+    .reg .b64 %p; ld.param.u64 %p, [p0]; st.global.u32 [%p], 7;
+    bra END;
+    {opcode} 0;
+    END: ret;
+    """
+    with pytest.raises(EmulationError, match=f"line 11: .*not supp.*: {opcode} 0$"):
+        run_kernel(body, ["u64"], [out], block=(1,))
+    assert out[0] == 0
 
 
 @pytest.mark.parametrize("opcode", ["barrier.cluster.arrive", "st.shared::cluster.u32"])
@@ -283,6 +303,12 @@ translate_and = next(row.translate for row in table.OPCODES if row.name == "and"
 WRONG_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "translate": ("xor", {"translate": translate_and}, "xor.b32 %v, %i, 5;"),
     "types": ("popc", {"types": "float"}, "popc.b32 %v, %i;"),
+    "of": (
+        "mma.sync.aligned.m16n8k32",
+        {"of": ("s8",)},
+        "mma.sync.aligned.m16n8k32.row.col.s32.s4.s4.s32 "
+        "{%x, %x, %x, %x}, {%i, %i}, {%i}, {%x, %x, %x, %x};\nmov.u32 %v, 1;",
+    ),
     "space": ("st", {"space": "local"}, "st.shared.u32 [%at], %i;\nmov.u32 %v, 1;"),
     "reads": ("ld", {"reads": frozenset()}, EXCHANGE),
     "writes": ("st", {"writes": frozenset()}, OVERWRITE),

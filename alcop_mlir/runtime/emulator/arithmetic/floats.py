@@ -25,6 +25,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     F32,
     F64,
     S64,
+    U8,
     U16,
     U32,
     U64,
@@ -37,6 +38,7 @@ NAN_16 = U16.type(0x7FFF)  # PTX: NaN results of f16 and bf16 are canonical
 NAN_32 = np.array([0x7FFFFFFF], U32).view(F32)  # and of f32 min and max
 NAN_64 = np.array([np.nan])
 _EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
+_EXPONENT_64, _SIGN_64 = np.uint64(0x7FF << 52), np.uint64(1 << 63)
 _TIE_FIELD, _TIE = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
 
 
@@ -56,12 +58,25 @@ def decode_tf32(bits: Array) -> Array:
 
 
 def flush(x: Array) -> Array:
-    """float32 with subnormal numbers replaced by zeros of the same sign (.ftz)."""
-    bits = x.view(U32)
-    small = (bits & _EXPONENT) == 0
+    """Floats with subnormal numbers replaced by zeros of the same sign (.ftz)."""
+    wide = x.dtype == F64
+    bits = x.view(U64 if wide else U32)
+    exponent, sign = (_EXPONENT_64, _SIGN_64) if wide else (_EXPONENT, _SIGN)
+    small = (bits & exponent) == 0
     if not small.any():
         return x
-    return np.where(small, bits & _SIGN, bits).view(F32)
+    return np.where(small, bits & sign, bits).view(x.dtype)
+
+
+def flush_half(x: Array) -> Array:
+    """The same for the values of f16, whose subnormal numbers lie below 2^-14."""
+    return np.where(np.abs(x) < 2.0**-14, np.copysign(np.float32(0), x), x)
+
+
+def upper_half(x: Array) -> Array:
+    """float64 without the lower 32 bits; NaN stay so."""
+    kept = (x.view(U64) & np.uint64(0xFFFFFFFF00000000)).view(F64)
+    return np.where(np.isnan(x), x, kept)
 
 
 def saturate(x: Array) -> Array:
@@ -131,6 +146,21 @@ def in_fractions(exact: Exact, near: Array, mode: str, *operands: Array) -> Arra
     return out
 
 
+def root_in_fractions(x: Array, mode: str) -> Array:
+    """The square root of float64, rounded rz, rm or rp: its square tells the side."""
+    near = np.sqrt(x)
+    out = np.array(near)
+    for i in np.argwhere(np.isfinite(near) & (x > 0)):
+        at = tuple(i)
+        root = float(near[at])
+        error = Fraction(root) ** 2 - Fraction(float(x[at]))
+        if error > 0 and mode != "rp":
+            out[at] = math.nextafter(root, 0.0)
+        elif error < 0 and mode == "rp":
+            out[at] = math.nextafter(root, math.inf)
+    return out
+
+
 def vanishes(exact: Exact, *operands: Array) -> Array:
     """Which elements of `exact(*operands)` are zero before any rounding."""
     out = np.zeros(np.broadcast_shapes(*(x.shape for x in operands)), bool)
@@ -176,6 +206,59 @@ def narrow(x: Array, dtype: np.dtype, mode: str) -> Array:
     else:
         beyond, end = back < x, np.inf
     return np.where(beyond, np.nextafter(near, dtype.type(end)), near)
+
+
+def _eight_bits(largest: int, nan: int, fraction: int, bias: int) -> Array:
+    """What each byte of an f8 type is, as float32.
+
+    largest: the last finite number, as bits; infinity follows it if it is not the NaN
+    """
+    bits = np.arange(128)
+    exponent, low = bits >> fraction, bits & ((1 << fraction) - 1)
+    normal = exponent > 0
+    value = (low + (normal << fraction)) * 2.0 ** (
+        np.maximum(exponent, 1) - bias - fraction
+    )
+    value[bits > largest] = np.nan
+    if largest + 1 < nan:
+        value[largest + 1] = np.inf
+    return np.concatenate([value, -value]).astype(F32)
+
+
+E4M3_FROM_BITS = _eight_bits(0x7E, 0x7F, 3, 7)
+E5M2_FROM_BITS = _eight_bits(0x7B, 0x7D, 2, 15)
+
+
+def decode_e4m3(bits: Array) -> Array:
+    """e4m3 bits (uint8) -> float32."""
+    return E4M3_FROM_BITS.take(bits)
+
+
+def decode_e5m2(bits: Array) -> Array:
+    """e5m2 bits (uint8) -> float32."""
+    return E5M2_FROM_BITS.take(bits)
+
+
+def encode_e4m3(x: Array, mode: str = "rn") -> Array:
+    """float32 -> e4m3 bits (uint8), to nearest; beyond the largest: 0x7F, a NaN."""
+    return _encode_eight_bits(x, 3, 7)
+
+
+def encode_e5m2(x: Array, mode: str = "rn") -> Array:
+    """float32 -> e5m2 bits (uint8), to nearest; beyond the largest: no number."""
+    return _encode_eight_bits(x, 2, 15)
+
+
+def _encode_eight_bits(x: Array, fraction: int, bias: int) -> Array:
+    size = np.abs(x.astype(F64))
+    exponent = np.maximum(np.frexp(size)[1] - 1, 1 - bias)
+    exponent = np.where(size == 0, 1 - bias, exponent)
+    steps = np.rint(np.ldexp(size, fraction - exponent))
+    # A subnormal number has exponent 1 - bias and fewer steps than 2^fraction.
+    bits = ((exponent + bias - 1) << fraction) + np.where(np.isfinite(x), steps, 0)
+    bits = np.where(np.isfinite(x), np.minimum(bits, 0x7F), 0x7F).astype(U8)
+    sign = np.where(np.signbit(x) & ~np.isnan(x), U8.type(0x80), U8.type(0))
+    return bits | sign
 
 
 def encode_f16(x: Array, mode: str = "rn") -> Array:

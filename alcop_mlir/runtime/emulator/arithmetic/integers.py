@@ -214,6 +214,27 @@ def find_highest(a: Array, as_shift: bool) -> Array:
     return np.where(u == 0, U32.type(0xFFFFFFFF), out)
 
 
+def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
+    """fns: the nth set bit of `mask`, from bit `base` on, or all ones.
+
+    n is the size of `offset`, its sign the direction; 0 asks for bit `base` itself.
+    """
+    shape = np.broadcast_shapes(mask.shape, base.shape, offset.shape)
+    found = np.full(shape, 0xFFFFFFFF, U32)
+    step = np.where(offset < 0, -1, 1)
+    left = np.maximum(np.abs(offset.astype(S64)), 1)  # set bits to go
+    here = np.broadcast_to(base.astype(S64), shape)
+    for _ in range(32):
+        inside = (here >= 0) & (here < 32) & (left > 0)
+        bit = (mask >> np.where(inside, here, 0).astype(U32)) & U32.type(1)
+        left = left - (inside & (bit != 0))
+        hit = inside & (bit != 0) & (left == 0)
+        found = np.where(hit, here.astype(U32), found)
+        left = np.where(offset == 0, 0, left)  # looks at one bit only
+        here = here + step
+    return found
+
+
 def logical_not(a: Array) -> Array:
     """cnot: 1 where a is 0, else 0."""
     return (a == 0).astype(a.dtype)

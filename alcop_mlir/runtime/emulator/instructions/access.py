@@ -29,7 +29,10 @@ Parts = tuple[tuple[int, int], ...]  # of an access: offset and size, in bytes
 
 
 class Access(NamedTuple):
-    """An access of `size` bytes by the lanes `mask`, each at its `address`."""
+    """An access of `size` bytes by the lanes `mask`, each at its `address`.
+
+    collective: what is read belongs to the whole warp, whichever lane gives the address
+    """
 
     cohort: Cohort
     mask: Mask
@@ -37,6 +40,7 @@ class Access(NamedTuple):
     space: str
     size: int
     ins: Instruction
+    collective: bool = False
 
     def own_address(self) -> Array:
         """The address with an entry for every lane of every block."""
@@ -50,14 +54,14 @@ def load(access: Access, used: Parts = ()) -> Array:
     used: parts of them that anything depends on, as offsets and sizes; () is all.
     What nothing depends on is no conflict: compilers widen loads over gaps.
     """
-    cohort, mask, address, space, size, ins = access
+    cohort, mask, address, space, size, ins, collective = access
     batch = cohort.batch
     if space == "generic":
         return _load_generic(access, used)
     if space == "shared":
         lanes = shared_lanes(access)
         if batch.shadow is not None:
-            batch.shadow.on_read(lanes)
+            batch.shadow.on_read(lanes, collective)
         note_shared(cohort, lanes)
         return lanes.place(read_shared(cohort, lanes))
     if space == "local":
@@ -169,7 +173,7 @@ def _check_alignment(cohort: Cohort, lanes: Lanes, space: str) -> None:
 
 def shared_lanes(access: Access, width: int = LANES) -> Lanes:
     """The lanes of a shared access, with checked offsets into shared memory."""
-    cohort, mask, address, _, size, ins = access
+    cohort, mask, address, _, size, ins, _ = access
     offset = address.astype(S64) - SHARED_START
     lanes = Lanes.of(cohort, offset, mask, size, ins, width)
     _check(cohort, lanes, cohort.batch.shared.size, "shared")

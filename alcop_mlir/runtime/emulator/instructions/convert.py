@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     U64,
     UNSIGNED,
     Array,
+    joined,
     pack,
     parts,
 )
@@ -34,9 +35,10 @@ from alcop_mlir.runtime.emulator.machine.memory import (
     WINDOWS,
 )
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U64T, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U32T, U64T, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
+    Integer,
     Name,
     Operand,
     Vector,
@@ -101,11 +103,16 @@ def _pack(t: Translator, ins: Instruction, to: Operand, source: Vector) -> Op:
 
 
 def _read_clock(t: Translator, ins: Instruction) -> Op:
-    """%clock counts the warp instructions that the cohort has issued."""
+    """%clock counts the warp instructions that the cohort has issued.
+
+    They are counted span by span; a read within one counts itself, so that a later
+    read gives more.
+    """
     dtype = ins.type.unsigned
     write = t.writer(ins.operands[0], dtype, ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
+        cohort.issued += 1
         write(cohort, np.full((1, 1, 1), cohort.issued, dtype), mask)
 
     return run
@@ -116,16 +123,53 @@ def _read_clock(t: Translator, ins: Instruction) -> Op:
 
 def convert(t: Translator, ins: Instruction) -> Op:
     known = [SCALARS[p] for p in ins.parts[1:] if p in SCALARS]
-    if len(known) != 2 or "pack" in ins.parts:
+    if len(known) != 2:
         raise unsupported(ins)
     to, of = known
     if to.half is None:
         return t.compute(ins, to.dtype, _conversion(ins, to, of), of)
+    half = of.half or of
+    narrow = _conversion(ins, to.half, half)
+    if of.half is not None:
+
+        def each_half(x: Array) -> Array:
+            return joined(narrow(parts(x, half.dtype)), to.dtype)
+
+        return t.compute(ins, to.dtype, each_half, of)
+
     # cvt.f16x2.f32 d, a, b: a becomes the upper half, b the lower one.
-    if of.name != "f32" or len(ins.operands) != 3:
-        raise unsupported(ins)
-    narrow = _conversion(ins, to.half, of)
-    return t.compute(ins, U32, lambda a, b: pack([narrow(b), narrow(a)], U32), of, of)
+    def both(a: Array, b: Array) -> Array:
+        return pack([narrow(b), narrow(a)], to.dtype)
+
+    return t.compute(ins, to.dtype, both, of, of)
+
+
+def convert_and_pack(t: Translator, ins: Instruction) -> Op:
+    """cvt.pack.sat: two s32 clamped to `bits` each, above them the low bits of c."""
+    name, with_c = ins.parts[3], len(ins.operands) == 4
+    bits = int(name[1:])
+    low, high = (0, (1 << bits) - 1) if name[0] == "u" else _signed_range(bits)
+
+    def clamped(x: Array) -> Array:
+        return np.clip(x, low, high).view(U32) & U32.type((1 << bits) - 1)
+
+    def fn(a: Array, b: Array, *c: Array) -> Array:
+        out = clamped(b) | (clamped(a) << U32.type(bits))
+        return out | (c[0] << U32.type(2 * bits)) if with_c else out
+
+    s32 = SCALARS["s32"]
+    more = (U32T,) if with_c else ()
+    return t.compute(ins, U32, fn, s32, s32, *more)
+
+
+def _signed_range(bits: int) -> tuple[int, int]:
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def make_policy(t: Translator, ins: Instruction) -> Op:
+    """createpolicy: caches are not modelled, so every policy is the same number."""
+    read = t.read(Integer(0), U64T, ins)
+    return t.assign(ins, ins.operands[0], U64, lambda x: x, read)
 
 
 def _conversion(ins: Instruction, to: Scalar, of: Scalar) -> Convert:

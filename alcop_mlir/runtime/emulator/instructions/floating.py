@@ -65,14 +65,9 @@ def _on_bits(fn: Function, scalar: Scalar, flushes: bool) -> Function:
         floats = [scalar.decode(v) for v in values]
         if not flushes:
             return scalar.encode(fn(*floats), "rn")
-        return _flush_half_bits(scalar.encode(fn(*map(_flush_half, floats)), "rn"))
+        return _flush_half_bits(scalar.encode(fn(*map(num.flush_half, floats)), "rn"))
 
     return apply
-
-
-def _flush_half(x: Array) -> Array:
-    """f16 subnormals, which lie below 2^-14, become zeros."""
-    return np.where(np.abs(x) < 2.0**-14, np.copysign(np.float32(0), x), x)
 
 
 def _flush_half_bits(bits: Array) -> Array:
@@ -170,7 +165,7 @@ def through_double(fn: Function, is_rational: bool = True) -> Handler:
         if mode == "rn":  # .approx and .full are rounded to nearest too
             return _float_op(t, ins, fn, count)
         if scalar.name == "f64" and not is_rational:
-            raise unsupported(ins, "only .rn")
+            return _float_op(t, ins, lambda x: num.root_in_fractions(x, mode), 1)
 
         def corrected(*values: Array) -> Array:
             near, zero = fn(*values), values[-1] == 0
@@ -184,6 +179,20 @@ def through_double(fn: Function, is_rational: bool = True) -> Handler:
         return _float_op(t, ins, corrected if scalar.name == "f64" else narrowed, count)
 
     return translate
+
+
+def gross_double(fn: Callable[[Array], Array]) -> Handler:
+    """rcp.approx.ftz.f64 and its like: the upper 32 bits of the operand and the result.
+
+    PTX ISA: the lower 32 bits are ignored, and zeros in the result, which has 20 bits;
+    subnormal operands and results become zeros.
+    """
+
+    def gross(x: Array) -> Array:
+        upper = num.flush(num.upper_half(x))
+        return num.flush(num.upper_half(fn(upper)))
+
+    return lambda t, ins: t.compute(ins, F64, gross, ins.type)
 
 
 def plain(fn: Function, count: int) -> Handler:

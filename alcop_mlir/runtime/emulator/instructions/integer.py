@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
-from alcop_mlir.runtime.emulator.arithmetic.storage import U32, Array, on_halves
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32, Array, on_halves
+from alcop_mlir.runtime.emulator.instructions.predicate import COMBINE
 from alcop_mlir.runtime.emulator.instructions.translator import (
     CARRY,
     Function,
@@ -20,8 +21,13 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, U32T
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, SCALARS, U32T, Scalar
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Integer,
+    Pair,
+    unsupported,
+)
 
 # --- multiplications, and additions that take or give a carry ------------------------
 
@@ -169,7 +175,34 @@ def logic3(t: Translator, ins: Instruction) -> Op:
     if not isinstance(table, Integer):
         raise unsupported(ins, "expected an immediate truth table")
     fn: Function = lambda a, b, c, _: ints.logic3(a, b, c, table.value)
-    return t.compute(ins, U32, fn, U32T, U32T, U32T, U32T)
+    types = (U32T, U32T, U32T, U32T)
+    if len(ins.operands) == len(types) + 1:
+        return t.compute(ins, U32, fn, *types)
+    return _logic3_with_predicate(t, ins, fn, types)
+
+
+def _logic3_with_predicate(
+    t: Translator, ins: Instruction, fn: Function, types: tuple[Scalar, ...]
+) -> Op:
+    """lop3.op.b32 d|p, a, b, c, table, q: p is (d != 0) op q."""
+    first, combine = ins.operands[0], COMBINE[ins.parts[1]]
+    if not isinstance(first, Pair):
+        raise unsupported(ins)
+    write, write_flag = t.writer(first[0], U32, ins), t.writer(first[1], BOOL, ins)
+    *reads, predicate = t.sources(ins, *types, PRED)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        R = cohort.R
+        value, q = fn(*(read(R) for read in reads)), predicate(R)
+        write(cohort, value, mask)
+        write_flag(cohort, combine(value != 0, q), mask)
+
+    return run
+
+
+def find_set(t: Translator, ins: Instruction) -> Op:
+    """fns: where the nth set bit of a mask is."""
+    return t.compute(ins, U32, ints.find_nth_set, U32T, U32T, SCALARS["s32"])
 
 
 def permute_bytes(t: Translator, ins: Instruction) -> Op:

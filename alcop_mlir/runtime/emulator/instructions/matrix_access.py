@@ -30,7 +30,8 @@ ROW_BYTES = 16  # a row of an 8x8 matrix of 16-bit elements
 
 
 def _matrix_count(ins: Instruction) -> int:
-    count = {"x1": 1, "x2": 2, "x4": 4}.get(ins.parts[4])
+    counts = {"x1": 1, "x2": 2, "x4": 4}
+    count = next((counts[part] for part in ins.parts if part in counts), None)
     if count is None or "m8n8" not in ins.parts or ins.parts[-1] != "b16":
         raise unsupported(ins)
     return count

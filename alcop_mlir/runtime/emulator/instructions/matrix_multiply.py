@@ -41,6 +41,12 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
+# The types of B where A has this one, if it may be another.
+_PARTNERS = {
+    **dict.fromkeys(("s8", "u8"), ("s8", "u8")),
+    **dict.fromkeys(("e4m3", "e5m2"), ("e4m3", "e5m2")),
+}
+
 
 @dataclass(frozen=True)
 class MatrixMultiply:
@@ -77,7 +83,7 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
     if (
         ins.parts[4:6] != ("row", "col")
         or shape not in depths
-        or b not in (("s8", "u8") if is_integer else (a,))  # of either signedness
+        or b not in _PARTNERS.get(a, (a,))
         or not extra <= ({"satfinite"} if is_integer else set())
     ):
         raise unsupported(ins)

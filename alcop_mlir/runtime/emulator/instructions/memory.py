@@ -204,6 +204,8 @@ def _decoded_add(scalar: Scalar) -> Update:
 def update_memory(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     operands = list(ins.operands)
+    if "L2::cache_hint" in ins.parts:
+        operands.pop()
     if any(isinstance(o, Vector) for o in operands):
         raise unsupported(ins, "vector atomics")
     to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")

@@ -9,7 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, F32, U16, Array, parts
+from alcop_mlir.runtime.emulator.arithmetic.storage import (
+    BOOL,
+    F32,
+    U16,
+    U32,
+    Array,
+    joined,
+    parts,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Function,
     Op,
@@ -32,7 +40,7 @@ _COMPARE: dict[str, Function] = {
     "hi": np.greater,
     "hs": np.greater_equal,
 }
-_COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
 def _is_unordered(a: Array, b: Array) -> Array:
@@ -60,7 +68,8 @@ def _comparison(ins: Instruction, scalar: Scalar) -> Function:
     if test is None:
         raise unsupported(ins, f"comparison .{ins.parts[1]}")
     if scalar.is_decoded:
-        return lambda a, b: test(scalar.decode(a), scalar.decode(b))
+        flush = num.flush_half if "ftz" in ins.parts else lambda x: x
+        return lambda a, b: test(flush(scalar.decode(a)), flush(scalar.decode(b)))
     if floats and "ftz" in ins.parts:
         return lambda a, b: test(num.flush(a), num.flush(b))
     return test
@@ -70,7 +79,7 @@ def _combination(ins: Instruction) -> tuple[Function, tuple[Scalar, ...]]:
     """How the result and the fourth operand combine, and the type of that if any."""
     if len(ins.operands) != 4:
         return (lambda holds: holds), ()
-    combine = _COMBINE.get(ins.parts[2])
+    combine = COMBINE.get(ins.parts[2])
     if combine is None:
         raise unsupported(ins)
     return combine, (PRED,)
@@ -101,38 +110,51 @@ def set_predicate(t: Translator, ins: Instruction) -> Op:
 def _set_packed(t: Translator, ins: Instruction, scalar: Scalar, test: Function) -> Op:
     """setp on f16x2 or bf16x2: p for the low halves, q for the high ones."""
     first = ins.operands[0]
-    if not isinstance(first, Pair) or len(ins.operands) != 3:
+    if not isinstance(first, Pair):
         raise unsupported(ins)
+    combine, more = _combination(ins)
     writes = [t.writer(o, BOOL, ins) for o in first]
-    a, b = t.sources(ins, scalar, scalar)
+    a, b, *others = t.sources(ins, scalar, scalar, *more)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        holds = test(parts(a(cohort.R), U16), parts(b(cohort.R), U16))
+        R = cohort.R
+        holds, c = test(parts(a(R), U16), parts(b(R), U16)), [o(R) for o in others]
         for i, write in enumerate(writes):
-            write(cohort, holds[..., i], mask)
+            write(cohort, combine(holds[..., i], *c), mask)
 
     return run
 
 
 def set_value(t: Translator, ins: Instruction) -> Op:
-    """set: all ones (1.0 for a float result) where the comparison holds."""
-    known = [SCALARS[p] for p in ins.parts if p in SCALARS]
-    if len(known) != 2 or known[1].half is not None:
-        raise unsupported(ins)
-    to, scalar = known
-    if not to.is_integer and to.name != "f32":
-        raise unsupported(ins)
+    """set: all ones (1.0 for a float result) where the comparison holds.
+
+    On packed operands each half of the result is that of its halves.
+    """
+    to, scalar = [SCALARS[p] for p in ins.parts if p in SCALARS]
     test = _comparison(ins, scalar)
     combine, more = _combination(ins)
-    value = (
-        np.array(-1, to.signed).view(to.dtype) if to.is_integer else np.array(1, F32)
-    )
-    zero = np.zeros((), to.dtype)
+    if scalar.half is None:
+        value, zero = _true(to), np.zeros((), to.dtype)
 
-    def fn(a: Array, b: Array, *c: Array) -> Array:
-        return np.where(combine(test(a, b), *c), value, zero)
+        def fn(a: Array, b: Array, *c: Array) -> Array:
+            return np.where(combine(test(a, b), *c), value, zero)
 
-    return t.compute(ins, to.dtype, fn, scalar, scalar, *more)
+        return t.compute(ins, to.dtype, fn, scalar, scalar, *more)
+    half = _true(to.half or SCALARS["u16"])
+
+    def packed(a: Array, b: Array, *c: Array) -> Array:
+        holds = test(parts(a, U16), parts(b, U16))
+        held = combine(holds, *(one[..., None] for one in c))
+        return joined(np.where(held, half, U16.type(0)), U32)
+
+    return t.compute(ins, U32, packed, scalar, scalar, *more)
+
+
+def _true(to: Scalar) -> Array:
+    """What `set` gives where its comparison holds."""
+    if to.is_integer:
+        return np.array(-1, to.signed).view(to.dtype)
+    return to.encode(np.array(1, F32), "rn")
 
 
 def select(t: Translator, ins: Instruction) -> Op:

@@ -20,8 +20,10 @@ from alcop_mlir.runtime.emulator.instructions import (
     barriers,
     convert,
     floating,
+    fragment_multiply,
     integer,
     matrix_access,
+    matrix_memory,
     matrix_multiply,
     memory,
     predicate,
@@ -60,6 +62,7 @@ class Opcode:
     translate:  the handler; what ends a span has none
     section:    where the PTX ISA describes it
     types:      of the last part: "float", "other" (no float), or "" where any will do
+    of:         types of which the opcode has to name one, if there are any
     space:      the state space that the opcode has to name, "" for none (generic);
                 None where the handler decides
     reads, writes: the state spaces that it may access
@@ -75,6 +78,7 @@ class Opcode:
     translate: Handler = unsupported_form
     section: str = ""
     types: Literal["", "float", "other"] = ""
+    of: tuple[str, ...] = ()
     space: str | None = None
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
@@ -99,10 +103,12 @@ class Opcode:
     @property
     def is_multiply(self) -> bool:
         """Whether neighbours of its kind may run as one group."""
-        return self.counted_as == MULTIPLY
+        return self.translate is matrix_multiply.multiply
 
     def fits(self, parts: tuple[str, ...]) -> bool:
         """Whether it is the row of an opcode that begins with its name."""
+        if self.of and not any(name in parts for name in self.of):
+            return False
         if self.types:
             scalar = SCALARS.get(parts[-1])
             is_float = scalar is not None and scalar.kind == "f"
@@ -163,6 +169,21 @@ def _memory(
         )
 
 
+def _multiply(name: str, translate: Handler, *of: str) -> Opcode:
+    return Opcode(
+        name, translate, of=of, meets="warp", orders=True, counted_as=MULTIPLY
+    )
+
+
+def _fragments(
+    name: str, translate: Handler, reads: bool = False, writes: bool = False
+) -> Iterator[Opcode]:
+    """A load or store of a matrix by a warp as one."""
+    for row in _memory(name, translate, reads, writes):
+        size = matrix_memory.smallest_piece
+        yield replace(row, size=size, meets="warp", orders=reads)
+
+
 def _copy(name: str) -> Opcode:
     """A copy reads at any time before the wait, but the wait writes as well."""
     return Opcode(
@@ -206,6 +227,7 @@ OPCODES = (
         _other("popc", lanewise(ints.count_ones, wrapping, to=word)),
         _other("clz", lanewise(ints.leading_zeros, wrapping, to=word)),
         _other("bfind", integer.find_highest),
+        _other("fns", integer.find_set),
         _other("brev", lanewise(ints.reverse_bits, wrapping)),
         _other("bfe", lanewise(ints.extract_field, own, word, word)),
         _other("bfi", lanewise(ints.insert_field, own, own, word, word)),
@@ -240,6 +262,8 @@ OPCODES = (
         _float("min", floating.min_or_max),
         _float("max", floating.min_or_max),
         _float("rcp", floating.through_double(lambda x: 1 / x)),
+        _float("rcp.approx.ftz.f64", floating.gross_double(lambda x: 1 / x)),
+        _float("rsqrt.approx.ftz.f64", floating.gross_double(lambda x: 1 / np.sqrt(x))),
         _float("sqrt", floating.through_double(np.sqrt, is_rational=False)),
         _float("rsqrt", floating.in_double(lambda x: 1 / np.sqrt(x))),
         _float("sin", floating.in_double(np.sin)),
@@ -279,9 +303,11 @@ OPCODES = (
         Opcode("prefetchu", convert.ignored),
         Opcode("applypriority", convert.ignored),
         Opcode("discard", convert.ignored),
+        _move("createpolicy", convert.make_policy),
         Opcode("isspacep", convert.is_in_space),
         _move("cvta", convert.convert_address),
         _move("cvt", convert.convert),
+        _move("cvt.pack", convert.convert_and_pack),
         _copy("cp.async.ca"),
         _copy("cp.async.cg"),
         _copy_control("cp.async.commit_group", async_copy.commit_group),
@@ -323,12 +349,25 @@ OPCODES = (
     # they order its lanes; but stmatrix does not order what it writes itself.
     *_chapter(
         "Warp Level Matrix Multiply-Accumulate Instructions",
-        Opcode(
-            "mma.sync.aligned",
-            matrix_multiply.multiply,
-            meets="warp",
-            orders=True,
-            counted_as=MULTIPLY,
+        _fragments("wmma.load", matrix_memory.load_fragment, reads=True),
+        _fragments("wmma.store", matrix_memory.store_fragment, writes=True),
+        _multiply("wmma.mma", fragment_multiply.multiply_wmma),
+        _multiply("mma.sync.aligned", matrix_multiply.multiply),
+        # The shapes and types that do not fill the fragments of the row before.
+        *(
+            _multiply(f"mma.sync.aligned.{shape}", fragment_multiply.multiply_any)
+            for shape in ("m8n8k4", "m8n8k16", "m8n8k32", "m16n8k64")
+        ),
+        *(
+            _multiply(f"mma.sync.aligned.{shape}", fragment_multiply.multiply_any)
+            for shape in ("m8n8k128", "m16n8k128", "m16n8k256")
+        ),
+        _multiply(
+            "mma.sync.aligned.m16n8k32", fragment_multiply.multiply_any, "s4", "u4"
+        ),
+        _multiply("mma.sp.sync.aligned", fragment_multiply.multiply_sparse),
+        _multiply(
+            "mma.sp::ordered_metadata.sync.aligned", fragment_multiply.multiply_sparse
         ),
         Opcode(
             "ldmatrix.sync.aligned",
@@ -362,6 +401,7 @@ OPCODES = (
         "Miscellaneous Instructions",
         Opcode("nanosleep", convert.ignored),
         Opcode("pmevent", convert.ignored),
+        Opcode("brkpt", convert.ignored),  # there is no debugger
         Opcode("trap", ends="trap"),
     ),
 )
@@ -383,7 +423,7 @@ def opcode_of(ins: Instruction) -> Opcode:
     """The row of an instruction, the one with the longest name that fits.
 
     Raises `EmulationError` for an opcode outside the subset. A form of a known opcode
-    gets a row all the same, whose handler raises: it may be never reached.
+    gets a row all the same, whose handler raises.
     """
     parts = ins.parts
     if parts[0] not in _FIRST:

@@ -36,6 +36,11 @@ CONSTANTS |= {"cluster_ctarank": 0, "cluster_nctarank": 1}
 # CUDA, cooperative_groups/details/helpers.h: the two halves of the address
 # of the workspace of a cooperative launch; a null pointer in others.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}
+# What a driver sets, and counters of the hardware, are 0; no shared memory is reserved.
+CONSTANTS |= {f"envreg{i}": 0 for i in range(32)}
+CONSTANTS |= {f"pm{i}{size}": 0 for i in range(8) for size in ("", "_64")}
+CONSTANTS |= {"globaltimer_hi": 0, "current_graph_exec": 0}
+CONSTANTS |= {f"reserved_smem_offset_{end}": 0 for end in ("begin", "end", "cap", 0, 1)}
 _OF_LAUNCH = ("warpid", "nwarpid", "total_smem_size", "dynamic_smem_size")
 WORKSPACE, WORKSPACE_SIZE = "%workspace", 64  # a variable of global memory, bytes
 SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH, *_WORKSPACE}

@@ -17,10 +17,11 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     BOOL,
     F32,
     F64,
+    MOVED_AS,
     SIGNED,
+    U8,
     U16,
     U32,
-    U64,
     UNSIGNED,
 )
 
@@ -78,8 +79,8 @@ class Scalar:
 
     @property
     def unsigned(self) -> np.dtype:
-        """The unsigned NumPy type of the same size."""
-        return UNSIGNED[self.size]
+        """The unsigned NumPy type of the same size; what 16 bytes are moved as."""
+        return MOVED_AS[self.size]
 
     @property
     def signed(self) -> np.dtype:
@@ -88,8 +89,8 @@ class Scalar:
 
 
 def _packed(half: Scalar, kind: str) -> Scalar:
-    name = f"{half.name}x2"
-    return Scalar(name, 4, kind, U32, half.decode, half.encode, half=half)
+    name, size = f"{half.name}x2", 2 * half.size
+    return Scalar(name, size, kind, UNSIGNED[size], half.decode, half.encode, half=half)
 
 
 def _integers() -> list[Scalar]:
@@ -135,15 +136,35 @@ _FLOATS = (
         largest=0x7F7FE000,
         accumulators=("f32",),
     ),
+    Scalar(
+        name="e4m3",
+        size=1,
+        kind="f",
+        dtype=U8,
+        decode=num.decode_e4m3,
+        encode=num.encode_e4m3,
+        largest=0x7E,
+        accumulators=("f16", "f32"),
+    ),
+    Scalar(
+        name="e5m2",
+        size=1,
+        kind="f",
+        dtype=U8,
+        decode=num.decode_e5m2,
+        encode=num.encode_e5m2,
+        largest=0x7B,
+        accumulators=("f16", "f32"),
+    ),
     Scalar("f32", 4, "f", F32, encode=num.encode_f32),
     Scalar("f64", 8, "f", F64, encode=num.encode_f64),
 )
 
 
 def _table() -> dict[str, Scalar]:
-    rows = [Scalar("pred", 1, "pred", BOOL), Scalar("b128", 16, "b", U64)]
+    rows = [Scalar("pred", 1, "pred", BOOL), Scalar("b128", 16, "b", MOVED_AS[16])]
     rows += [*_integers(), *_FLOATS]
-    rows += [_packed(r, "f") for r in _FLOATS if r.size == 2]
+    rows += [_packed(r, "f") for r in _FLOATS if r.size <= 2]
     rows += [_packed(r, "b") for r in rows if r.name in ("u16", "s16")]
     return {row.name: row for row in rows}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -142,3 +143,43 @@ def test_half_approximations(
     # The stated bound, and half a unit for the last rounding.
     relative = error + 2.0 ** -(fmt.fraction_bits + 1)
     np.testing.assert_allclose(got, exact, rtol=relative, atol=2.0**-10.9)
+
+
+@pytest.mark.parametrize(("name", "power"), [("rcp", 1.0), ("rsqrt", 0.5)])
+@FIXED
+@given(seed=seeds)
+def test_gross_approximations_of_f64(name: str, power: float, seed: int) -> None:
+    """`.approx.ftz.f64`: 20 bits, from the upper half of the operand."""
+    generator = np.random.default_rng(seed)
+    x = np.ldexp(generator.uniform(1, 2, 512), generator.integers(-900, 900, 512))
+    special = [0.0, -0.0, np.inf, 5e-324, 2.0**-1023, 2.0**1023, np.nan]
+    x[: len(special)] = special
+    body = f"{name}.approx.ftz.f64 %d, %a;"
+    got = run_lanes(body, {"a": ("f64", x)}, {"d": "f64"})["d"]
+    assert not np.any(got[7:] & 0xFFFFFFFF)
+    found = got.view(np.float64)
+    wanted = x[7:] ** -power
+    assert np.all(np.abs(found[7:] / wanted - 1) <= 2.0**-19)
+    big = 0.0 if name == "rcp" else 2.0**-511.5  # 1 / 2^1023 is subnormal
+    assert found[:2].tolist() == [np.inf, -np.inf]
+    assert found[2:5].tolist() == [0.0, np.inf, np.inf]
+    assert abs(found[5] - big) <= 2.0**-19 * big
+    assert np.isnan(found[6])
+
+
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+@FIXED
+@given(seed=seeds)
+def test_directed_square_roots_of_f64(mode: str, seed: int) -> None:
+    """The neighbours of the result lie on the other side of the exact root."""
+    generator = np.random.default_rng(seed)
+    x = np.ldexp(generator.uniform(1, 2, 512), generator.integers(-1060, 1000, 512))
+    x[:256] = np.square(generator.integers(1, 2**26, 256).astype(np.float64))
+    got = run_lanes(f"sqrt.{mode}.f64 %d, %a;", {"a": ("f64", x)}, {"d": "f64"})["d"]
+    for number, root in zip(x.tolist(), got.view(np.float64).tolist(), strict=True):
+        exact, below = Fraction(number), math.nextafter(root, 0.0)
+        above = math.nextafter(root, math.inf)
+        if mode == "rp":
+            assert Fraction(below) ** 2 < exact <= Fraction(root) ** 2
+        else:
+            assert Fraction(root) ** 2 <= exact < Fraction(above) ** 2

@@ -9,7 +9,10 @@ from integer_lanes import Model, check
 from kernel_text import run_lanes
 from operand_values import (
     FIXED,
+    array,
     bits_of,
+    check_lanes,
+    operands,
     read,
     seeds,
     signed,
@@ -299,3 +302,60 @@ def test_bmsk_and_szext(mode: str, kind: str, seed: int) -> None:
 
     check(f"bmsk.{mode}.b32 %d, %a, %b;", ("u32", "u32"), "b32", mask, seed)
     check(f"szext.{mode}.{kind} %d, %a, %b;", ("b32", "u32"), "b32", extend, seed)
+
+
+@pytest.mark.parametrize("operator", ["and", "or"])
+@FIXED
+@given(seed=seeds)
+def test_lop3_with_a_predicate(operator: str, seed: int) -> None:
+    """lop3.op.b32 d|p: p says whether d is not zero, combined with q."""
+    columns = operands(seed, "b32", "b32", "b32")
+    columns.append([lane % 2 for lane in range(len(columns[0]))])
+    for lane in range(0, len(columns[0]), 3):
+        columns[1][lane] = columns[0][lane]
+        columns[2][lane] = 0
+    inputs = {
+        name: ("pred" if name == "e" else "b32", array(column, 32))
+        for name, column in zip("abce", columns, strict=True)
+    }
+    body = f"""
+    lop3.{operator}.b32 %d|%q0, %a, %b, %c, 0x96, %e;
+    lop3.{operator}.b32 _|%q1, %a, %b, %c, 0x96, !%e;
+    selp.u32 %f, 1, 0, %q0; @%q1 add.u32 %f, %f, 2;
+    """
+    got = run_lanes(body, inputs, {"d": "b32", "f": "b32"})
+    words: list[int | None] = []
+    flags: list[int | None] = []
+    for a, b, c, e in zip(*columns, strict=True):
+        word = a ^ b ^ c
+        some = word != 0
+        both = (some and e, some and not e)
+        either = (some or e, some or not e)
+        one, other = both if operator == "and" else either
+        words.append(word)
+        flags.append(int(bool(one)) + 2 * int(bool(other)))
+    check_lanes(got["d"], words, columns)
+    check_lanes(got["f"], flags, columns)
+
+
+@FIXED
+@given(seed=seeds)
+def test_fns(seed: int) -> None:
+    """The nth set bit from a bit on, upwards or downwards."""
+
+    def model(mask: int, base: int, offset: int) -> int | None:
+        base, count = base % 32, signed(offset, 32) % 9 - 4
+        places = [i for i in range(32) if mask >> i & 1]
+        if count == 0:
+            return base if base in places else 0xFFFFFFFF
+        upwards = [i for i in places if i >= base]
+        downwards = [i for i in reversed(places) if i <= base]
+        found = (upwards if count > 0 else downwards)[abs(count) - 1 :]
+        return found[0] if found else 0xFFFFFFFF
+
+    text = """
+    and.b32 %t0, %b, 31; rem.s32 %t1, %c, 9; setp.lt.s32 %q0, %t1, 0;
+    @%q0 add.s32 %t1, %t1, 9; sub.s32 %t1, %t1, 4;
+    fns.b32 %d, %a, %t0, %t1;
+    """
+    check(text, ("b32", "u32", "s32"), "b32", model, seed)

@@ -260,6 +260,9 @@ def test_ldmatrix(count: int, transposed: bool, generic: bool, seed: int) -> Non
     registers = "{" + ", ".join(f"%r{i}" for i in range(count)) + "}"
     where = "" if generic else ".shared"
     turn = ".trans" if transposed else ""
+    # ptxas takes the parts in any order; CUTLASS writes them as the second
+    orders = (f"m8n8.x{count}{turn}", f"x{count}{turn}.m8n8", f"x{count}.m8n8{turn}")
+    order = orders[seed % len(orders)]
     body = f"""
     .shared .align 16 .b8 tiles[1024];
     .reg .b64 %in, %at, %out, %s; .reg .b32 %lane, %r<4>, %t;
@@ -275,7 +278,7 @@ def test_ldmatrix(count: int, transposed: bool, generic: bool, seed: int) -> Non
     ld.global.u32 %t, [%at];
     {"cvta.shared.u64 %s, %s;" if generic else ""}
     cvt.u64.u32 %at, %t; add.u64 %at, %s, %at;
-    ldmatrix.sync.aligned.m8n8.x{count}{turn}{where}.b16 {registers}, [%at];
+    ldmatrix.sync.aligned.{order}{where}.b16 {registers}, [%at];
     ld.param.u64 %out, [p2]; mad.wide.u32 %out, %lane, {4 * count}, %out;
     """ + "".join(f"st.global.b32 [%out+{4 * i}], %r{i};\n" for i in range(count))
     result = run_kernel(body, ["u64"] * 3, [memory, offsets, out])

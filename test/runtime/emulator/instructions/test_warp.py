@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from kernel_text import run_kernel, run_lanes
+from kernel_text import LANE, run_kernel, run_lanes
 from operand_values import FIXED, check_lanes, seeds, signed, wrap
 
 WARPS = 16
@@ -395,3 +395,15 @@ def test_parts_of_a_warp_with_masks_of_their_own(text: str) -> None:
 
     declared = ".reg .b32 %lane, %mask; .reg .pred %odd; mov.u32 %lane, %laneid;"
     check(declared + PARTS + text, {"a": values}, of_warp)
+
+
+def test_a_later_clock_is_later() -> None:
+    """Two reads with nothing between them that ends a span."""
+    out = np.zeros((32, 2), np.uint64)
+    body = """
+    mad.wide.u32 %out, %lane, 16, %out;
+    mov.u64 %w0, %clock64; add.u32 %t0, %lane, 1; mov.u64 %w1, %clock64;
+    st.global.v2.u64 [%out], {%w0, %w1};
+    """
+    run_kernel(LANE + body, ["u64", "u64"], [out[:1], out])
+    assert np.all(out[:, 1] > out[:, 0])
