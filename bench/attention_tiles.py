@@ -113,6 +113,7 @@ class _Kernel:
             f"%zeros = arith.constant dense<0.0> : {self.matrix(d)}",
             f"%lowest = arith.constant dense<{_LOWEST:.1e}> : {self.line()}",
             f"%none = arith.constant dense<0.0> : {self.line()}",
+            f"%ones = arith.constant dense<1.0> : {self.line()}",
             f"%scale = arith.constant dense<{scale:.9e}> : {self.scores}",
             f"%scales = arith.constant dense<{scale:.9e}> : {self.line()}",
             "gpu.launch blocks(%bx, %by, %bz)"
@@ -295,10 +296,11 @@ class _Kernel:
     def _tail(self, state: list[str]) -> None:
         of = self.of
         output, half = self.matrix(of.head), self.matrix(of.head, of.kind)
-        self._say(f"%l = arith.addf {state[2]}, %none : {self.line()}")
+        # A division per row, not per element: each is some twenty instructions.
+        self._say(f"%l = arith.divf %ones, {state[2]} : {self.line()}")
         self._broadcast("lb", "l", output)
         self._say(
-            f"%on = arith.divf {state[0]}, %lb : {output}",
+            f"%on = arith.mulf {state[0]}, %lb : {output}",
             f"%oh = arith.truncf %on : {output} to {half}",
             f"vector.transfer_write %oh, %o[%by, %row0, %c0]"
             f" {{in_bounds = [true, true]}} : {half}, {self.array}",

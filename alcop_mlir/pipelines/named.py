@@ -73,6 +73,8 @@ class AlcopCompile(NamedPipeline):
             "alcop-distribute-copies",
             "alcop-lower-mma",
             "alcop-lower-rows",
+            # All accesses of shared memory are there.
+            "alcop-share-buffers",
             # The swizzle permutes indices into the buffers themselves, not into views.
             # Through collapsed dimensions these would be divisions.
             "alcop-reinterpret-shapes",

@@ -78,6 +78,7 @@ PASSES = {
     "alcop-lower-gathers": "tensor_cores.lower_gathers:LowerGathers",
     "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",
     "alcop-lower-rows": "tensor_cores.lower_rows:LowerRows",
+    "alcop-share-buffers": "tensor_cores.share_buffers:ShareBuffers",
     "alcop-reinterpret-shapes": "kernels.reinterpret_shapes:ReinterpretShapes",
     "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",

@@ -32,7 +32,7 @@ from alcop_mlir.analysis.ir.promises import (
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import captured, captured_by_regions, is_pure
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.layout.staging import OVERLAID
+from alcop_mlir.analysis.layout.staging import OVERLAID, SHARES
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import element_bytes
 
@@ -297,11 +297,18 @@ def _one_after_the_other(
     """The buffers, the first one at offset 0, and where the last one ends."""
     buffers: list[WorkgroupBuffer] = []
     end = 0
+    shared: dict[int, int] = {}  # the offset of each group that shares memory
     for alloc in allocations:
+        group = alloc.attributes[SHARES].value if SHARES in alloc.attributes else None
+        if group in shared:
+            buffers.append(WorkgroupBuffer(alloc, shared[group]))
+            continue
         given = alloc.attributes.get("alignment")
         alignment = 1 if given is None else given.value
         offset = -(-end // alignment) * alignment
         buffers.append(WorkgroupBuffer(alloc, offset))
+        if group is not None:
+            shared[group] = offset
         end = offset + resources.align(_bytes(alloc.results[0].type))
     return buffers, end
 

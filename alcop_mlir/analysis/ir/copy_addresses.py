@@ -8,7 +8,7 @@ iteration to iteration where the indices are linear in the loop's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +78,8 @@ class CopyGroup:
 def copy_groups(loop: ir.Operation) -> list[CopyGroup]:
     """The copies of `loop`, but not of loops in it, by address.
 
-    Only those with strides that are known at run time only: other distances are
-    constants in the instructions anyhow. Of loads, only those of loops in which threads
-    meet, and by addresses that move within an iteration.
+    Of loads, only those of loops in which threads meet, and by addresses that move
+    within an iteration.
     """
     step = constant(bounds(loop)[2])
     if step is None:
@@ -91,13 +90,46 @@ def copy_groups(loop: ir.Operation) -> list[CopyGroup]:
             continue
         source, at = read_by(op)
         indices = _indices(source, at, loop)
-        if indices is None or not dynamic_strides(source) or is_workgroup(source.type):
+        if indices is None or is_workgroup(source.type):
             continue
         key = source, tuple(Terms(0, index.multiples) for index in indices)
         offset = tuple(index.constant for index in indices)
         found.setdefault(key, []).append(AddressedCopy(op, offset))
     groups = [CopyGroup(*key, tuple(copies), step) for key, copies in found.items()]
     return [one for one in groups if one.is_async or len(one.stops()) > 1]
+
+
+def copies_after(group: CopyGroup, loop: ir.Operation) -> list[AddressedCopy]:
+    """The copies between `loop` and the next loop that copies which the address that
+    the group has after `loop` serves: at distances that are constants.
+
+    Such are the last copies of a loop whose number of iterations is a constant.
+    """
+    start, end, step = map(constant, bounds(loop))
+    if start is None or end is None or dynamic_strides(group.source):
+        return []
+    last = start + -(-(end - start) // (step or 1)) * (step or 1)
+    named = [dict(index.multiples) for index in group.indices]
+    times = [index.pop(_INDEX, 0) for index in named]
+    found = []
+    for op in _following(loop):
+        if op.name != COPY or read_by(op)[0] != group.source:
+            continue
+        indices = [terms(index) for index in read_by(op)[1]]
+        if [dict(index.multiples) for index in indices] == named:
+            pairs = zip(indices, times, strict=True)
+            offset = tuple(index.constant - last * count for index, count in pairs)
+            found.append(AddressedCopy(op, offset))
+    return found
+
+
+def _following(loop: ir.Operation) -> Iterator[Any]:
+    """The ops after `loop` in its block, up to another loop that copies."""
+    ops = [op.operation for op in loop.block.operations]
+    for op in ops[ops.index(loop.operation) + 1 :]:
+        if is_loop(op) and walk(op, COPY):
+            return
+        yield op
 
 
 def dynamic_strides(memref: ir.Value) -> list[int]:

@@ -21,6 +21,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.target import WARP_SIZE
 
 OVERLAID = "alcop.overlaid"
+SHARES = "alcop.shares"  # the number of a group of buffers that begin at one address
 _ALLOC = "memref.alloc"
 _DYNAMIC = "gpu.dynamic_shared_memory"
 _X = "#gpu<dim x>"

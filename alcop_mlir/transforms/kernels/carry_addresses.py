@@ -9,21 +9,19 @@ After:   %start = address of %A[%row, %c8]
            nvgpu.device_async_copy (memory at %at + 64)[%c0], %slot[...], 8
            yield opaque(%at + 64) }
 
-Where the distance of rows is known at run time only, each row that a thread copies has
-an address of its own. LLVM would keep what these are computed from in registers as
-well: it takes what the loop changes and what it does not apart, adds them up in
-each iteration, and computes addresses again, from the start, for the loop that follows.
-Here, an address is one value from the first loop to the last one that copies there, and
-`opaque` is what hides from LLVM how it was made: inline assembly that is a move, which
-ptxas removes. Where copies of one iteration are a number of rows apart, the address
-goes from one to the next, and on to the next iteration.
+LLVM would keep what addresses are computed from in registers as well: it takes what
+the loop changes and what it does not apart, adds them up in each iteration, and
+computes addresses again, from the start, for the loop that follows. Here, an address is
+one value from the first loop to the last one that copies there, and `opaque` is what
+hides from LLVM how it was made: inline assembly that is a move, which ptxas removes.
+One address serves all rows at distances that are constants, as these are in the
+instructions, and what is copied after a loop that runs a constant number of times.
+Where copies of one iteration are rows apart whose distance is known at run time only,
+the address goes from one to the next, and on to the next iteration.
 
 So do loads of single elements in loops with barriers, as alcop-stage-copies makes them,
-where an address goes from row to row.
-
-Copies whose strides are constants are left unchanged: one address serves all rows, and
-distances are constants in the instructions. So are those whose indices are not linear
-in the loop's.
+where an address goes from row to row. Copies whose indices are not linear in the loop's
+are left unchanged.
 
 Runs after alcop-unroll-steady-state and alcop-outline-kernels, and before
 alcop-lower-to-nvvm, which makes pointers of addresses. Reads and writes no attributes.
@@ -42,6 +40,7 @@ from alcop_mlir.analysis.ir.copy_addresses import (
     AddressedCopy,
     CopyGroup,
     Distance,
+    copies_after,
     copy_groups,
     difference,
     read_by,
@@ -117,6 +116,11 @@ def _carry(
             ],
         )
     addresses = list(wider.results)[count:]
+    for group, address in zip(groups, addresses, strict=True):
+        for copy in copies_after(group, wider):
+            left = difference(copy.offset, group.copies[0].offset)
+            with copy.op.location, ir.InsertionPoint(copy.op):
+                _read_from(build.add(address, _bytes(group.source, left)), copy.op)
     return [
         _Ended(group, wider, address)
         for group, address in zip(groups, addresses, strict=True)

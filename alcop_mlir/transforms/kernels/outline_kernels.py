@@ -16,7 +16,8 @@ argument of the kernels that read it, and a bundle stores its bytes; others that
 read are copied into the `gpu.module`.
 Shared buffers become parts of one dynamic block, each at a multiple of 128 bytes, in
 the order of their allocations: `resources.shared_bytes` counts the same. Those marked
-`alcop.overlaid` overlay the others, from the beginning on.
+`alcop.overlaid` overlay the others, from the beginning on; those with equal numbers
+`alcop.shares` begin at the same address.
 
 A kernel is named after its function; where that has several kernels, `alcop.kernel` of
 the launch follows (`f_matmul`), and a number where a name is taken. A function that
@@ -31,11 +32,11 @@ pass could lower it.
 
 Runs after all passes that change the body of a launch, and before alcop-lower-to-nvvm,
 whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
-`alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and `alcop.fallback`, which
-are erased with the launch. Writes the last four on the `gpu.launch_func` as one plain
-dictionary, `alcop.decisions`, from which the kernel is described. Erases functions with
-`alcop.merged`, the `alcop.row_alignment` of what is no argument, and the assumptions
-that have it.
+`alcop.shares`, `alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and
+`alcop.fallback`, which are erased with the launch. Writes the last four on the
+`gpu.launch_func` as one plain dictionary, `alcop.decisions`, from which the kernel is
+described. Erases functions with `alcop.merged`, the `alcop.row_alignment` of what is no
+argument, and the assumptions that have it.
 """
 
 from __future__ import annotations

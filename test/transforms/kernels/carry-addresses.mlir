@@ -152,20 +152,57 @@ func.func @begun_later(%A: memref<?x?xf16>, %s: memref<64x32xf16, #ws>, %n: inde
 
 // -----
 
-// Left unchanged: constant strides; an index that is not linear; rows that the loop
-// loads; a step that is not known.
+// Rows at a distance that is a constant: one address for all, 16 rows of 128 bytes apart.
+// So has what is copied after the loop, but not from another row.
+// CHECK-LABEL: func.func @constant_strides
+// CHECK:         %[[END:.*]] = scf.for {{.*}} iter_args(%[[AT:.*]] = %{{.*}}) -> (index)
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           arith.addi %[[AT]], %c2048
+// CHECK:           nvgpu.device_async_copy
+// CHECK:           %[[NEXT:.*]] = arith.addi %[[AT]], %c4096
+// CHECK:           llvm.inline_asm
+// CHECK:           scf.yield
+// CHECK:         arith.addi %[[END]], %c6144
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%c0{{.*}}], %{{.*}} : memref<1xf16> to
+// CHECK:         nvgpu.device_async_copy %{{.*}}[%c1072, %c0], {{.*}} : memref<1280x64xf16> to
+#ws = #gpu.address_space<workgroup>
+func.func @constant_strides(%B: memref<1280x64xf16>, %s: memref<64x32xf16, #ws>) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c1024 = arith.constant 1024 : index
+  %row = gpu.thread_id x
+  scf.for %k = %c0 to %c1024 step %c32 {
+    %first = arith.addi %k, %row : index
+    %0 = nvgpu.device_async_copy %B[%first, %c0], %s[%row, %c0], 8 {bypassL1}
+      : memref<1280x64xf16> to memref<64x32xf16, #ws>
+    %second = arith.addi %first, %c16 : index
+    %1 = nvgpu.device_async_copy %B[%second, %c0], %s[%row, %c0], 8 {bypassL1}
+      : memref<1280x64xf16> to memref<64x32xf16, #ws>
+  }
+  %c1072 = arith.constant 1072 : index
+  %last = arith.addi %row, %c1072 : index
+  %2 = nvgpu.device_async_copy %B[%last, %c0], %s[%row, %c0], 8 {bypassL1}
+    : memref<1280x64xf16> to memref<64x32xf16, #ws>
+  %3 = nvgpu.device_async_copy %B[%c1072, %c0], %s[%row, %c0], 8 {bypassL1}
+    : memref<1280x64xf16> to memref<64x32xf16, #ws>
+  return
+}
+
+// -----
+
+// Left unchanged: an index that is not linear; rows that the loop loads; a step that is
+// not known.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NOT:     llvm.
 #ws = #gpu.address_space<workgroup>
-func.func @unchanged(%A: memref<?x?xf16>, %B: memref<?x64xf16>, %rows: memref<?xindex>,
+func.func @unchanged(%A: memref<?x?xf16>, %rows: memref<?xindex>,
                      %s: memref<64x32xf16, #ws>, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %row = gpu.thread_id x
   scf.for %k = %c0 to %n step %c32 {
-    %0 = nvgpu.device_async_copy %B[%k, %c0], %s[%row, %c0], 8 {bypassL1}
-      : memref<?x64xf16> to memref<64x32xf16, #ws>
     %wrapped = arith.remui %k, %c32 : index
     %1 = nvgpu.device_async_copy %A[%row, %wrapped], %s[%row, %c0], 8 {bypassL1}
       : memref<?x?xf16> to memref<64x32xf16, #ws>
