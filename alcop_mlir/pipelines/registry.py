@@ -29,6 +29,7 @@ PASSES = {
     "alcop-sink-unpacking": "tensors.sink_unpacking:SinkUnpacking",
     "alcop-sink-reshapes": "tensors.sink_reshapes:SinkReshapes",
     "alcop-join-contractions": "tensors.join_contractions:JoinContractions",
+    "alcop-fold-concats": "tensors.fold_concats:FoldConcats",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-update-arguments": "tensors.update_arguments:UpdateArguments",
     "alcop-prepare-weights": "tensors.prepare_weights:PrepareWeights",

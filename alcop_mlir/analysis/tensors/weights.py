@@ -1,4 +1,4 @@
-"""What of a function on tensors is computed from its weights alone.
+"""What of a function on tensors is computed from its weights alone, or from nothing.
 
 A weight is an argument with the attribute `alcop.weight`, which many calls give alike,
 and which the function does not update in place. Changes nothing.
@@ -57,13 +57,14 @@ def find_preparation(function: ir.Operation) -> Preparation | None:
             numbers = frozenset[int]().union(*(known[value] for value in reads))
             known.update((result, numbers) for result in op.results)
             made.append(op)
-    moved = _moved(made, known, block)
+    moved = _moved(made, known, block, weights_of(function))
     inside = {*moved}
     results = [one for op in moved for one in op.results if _is_read(one, inside)]
     if not results:
         return None
     needed, numbers = _needed(results, made, block)
-    return Preparation(tuple(sorted(numbers)), tuple(needed), tuple(results))
+    weights = sorted(numbers) or weights_of(function)[:1]
+    return Preparation(tuple(weights), tuple(needed), tuple(results))
 
 
 def weights_of(function: ir.Operation) -> list[int]:
@@ -111,21 +112,32 @@ def _is_tensor_code(op: Any) -> bool:
 
 
 def _moved(
-    made: Sequence[Any], known: dict[Any, frozenset[int]], block: ir.Block
+    made: Sequence[Any],
+    known: dict[Any, frozenset[int]],
+    block: ir.Block,
+    weights: Sequence[int],
 ) -> list[Any]:
-    """Of the ops that depend on weights those that are worth to be run once."""
+    """Of the ops that depend on weights, or nothing, those worth to be run once."""
     moved: dict[Any, None] = {}
     for op in reversed(made):
         numbers = known[op.results[0]]
-        if not numbers or not any(True for one in op.results for _ in one.uses):
+        if not any(True for one in op.results for _ in one.uses):
             continue
-        kinds = [block.arguments[number].type for number in numbers]
+        kinds = [block.arguments[number].type for number in numbers or weights]
         most = max(_SMALL, sum(map(_bytes, kinds)))
         is_small = sum(_bytes(one.type) for one in op.results) <= most
         is_read = any(_is_read(one, moved) for one in op.results)
-        if not is_read or (is_small and op.name not in _VIEWS):
+        is_worth = bool(numbers) or _takes_long(op)
+        if not is_read or (is_small and is_worth and op.name not in _VIEWS):
             moved[op] = None
     return list(moved)[::-1]
+
+
+def _takes_long(op: ir.Operation) -> bool:
+    """Whether it computes a function, as `math.cos`, for each element."""
+    return op.name == "linalg.generic" and any(
+        inner.name.startswith("math.") for inner in walk(op)
+    )
 
 
 def _is_read(value: Any, moved: Container[Any]) -> bool:

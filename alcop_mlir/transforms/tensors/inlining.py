@@ -1,4 +1,4 @@
-"""Integers that one op computes for another, computed by that one: masks and places.
+"""What one op computes for another, computed by that one: masks, places, single uses.
 
     %i = linalg.generic outs(%e : tensor<16xi64>) { yield linalg.index 0 }
     %m = linalg.generic ins(%i, %p) outs(..: tensor<16xi1>) { arith.cmpi eq }
@@ -11,7 +11,7 @@ contractions of several ops' bodies, which are then none of tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -21,23 +21,49 @@ from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 
+_MOST_OPS = 64  # of a body
+
 
 def with_integers(op: ir.Operation) -> Any:
     """The `linalg.generic` on tensors, or one that replaces it and computes integers
     and booleans itself that element-wise ops make for it.
     """
+    return _with(op, lambda made, value: _is_integer(value))
+
+
+def with_single_uses(op: ir.Operation) -> Any:
+    """The `linalg.generic` on tensors, or one that replaces it and computes itself what
+    element-wise ops make for it alone, each element once; up to 64 ops in a body.
+    """
+    return _with(op, _is_single_use)
+
+
+def _is_integer(value: ir.Value) -> bool:
+    return isinstance(value.type.element_type, ir.IntegerType)
+
+
+def _is_single_use(made: LinalgView, value: ir.Value) -> bool:
+    (use, *others) = value.uses
+    size = len(made.block.operations) + len(view_of(use.owner).block.operations)
+    return not others and size <= _MOST_OPS
+
+
+def _with(op: ir.Operation, wants: Callable[[LinalgView, ir.Value], bool]) -> Any:
     while True:
         view = view_of(op)
-        found = next(filter(None, (_producer(one) for one in view.inputs)), None)
+        pairs = (_producer(one, wants) for one in view.inputs)
+        found = next(filter(None, pairs), None)
         if found is None:
             return op
         op = _inlined(view, *found)
 
 
-def _producer(operand: Operand) -> tuple[Operand, LinalgView] | None:
-    """The operand, and the element-wise op on integers that makes it."""
+def _producer(
+    operand: Operand, wants: Callable[[LinalgView, ir.Value], bool]
+) -> tuple[Operand, LinalgView] | None:
+    """The operand, and the element-wise op that makes it, if that is wanted."""
     made = made_by(operand.value, "linalg.generic")
-    if made is None or not isinstance(operand.value.type.element_type, ir.IntegerType):
+    if made is None:
         return None
     view = view_of(made)
     if len(view.outputs) != 1 or view.reductions or view.outputs[0].is_read:
@@ -47,7 +73,8 @@ def _producer(operand: Operand) -> tuple[Operand, LinalgView] | None:
         index.loop is not None or index.constant == 0 for index in operand.indices
     )
     regions = any(len(one.operation.regions) for one in view.block.operations)
-    return (operand, view) if is_plain and not regions else None
+    is_wanted = is_plain and not regions and wants(view, operand.value)
+    return (operand, view) if is_wanted else None
 
 
 def _inlined(view: LinalgView, operand: Operand, producer: LinalgView) -> Any:

@@ -118,3 +118,38 @@ func.func @calls(%w: tensor<4x8xf32>) -> tensor<8x4xf32> {
   %r = func.call @called(%w) : (tensor<4x8xf32>) -> tensor<8x4xf32>
   return %r : tensor<8x4xf32>
 }
+
+// Angles that depend on nothing are as good as weights, as their functions take long; the
+// numbers that they are computed from are not, if others read them.
+// CHECK-LABEL: func.func @angles(
+// CHECK-SAME:  %{{[^:]*}}: tensor<8xf32>, %[[X:[^:]*]]: tensor<8xf32>, %[[C:[^:]*]]: tensor<8xf32>)
+// CHECK-SAME:  alcop.prepare = {arrays = 1 : i64, function = "angles_prepare", weights = [0]}
+// CHECK-NOT:   math.cos
+// CHECK:       linalg.generic {{.*}} ins(%[[X]], %[[C]],
+// CHECK-LABEL: func.func @angles_prepare(
+// CHECK:       math.cos
+#e = affine_map<(i) -> (i)>
+func.func @angles(%w: tensor<8xf32> {alcop.weight}, %x: tensor<8xf32>) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %n = linalg.generic {indexing_maps = [#e], iterator_types = ["parallel"]} outs(%e : tensor<8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    %k = arith.sitofp %j : i32 to f32
+    linalg.yield %k : f32
+  } -> tensor<8xf32>
+  %c = linalg.generic {indexing_maps = [#e, #e], iterator_types = ["parallel"]} ins(%n : tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.cos %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#e, #e, #e, #e, #e], iterator_types = ["parallel"]}
+      ins(%x, %c, %n, %w : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32, %s: f32, %o: f32):
+    %t = arith.mulf %p, %q : f32
+    %u = arith.addf %t, %r : f32
+    %v = arith.addf %u, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
