@@ -277,6 +277,15 @@ CASES = {
       : vector<{m}x{m}xf32>, memref<{m}x{n}xf32>""",
         lambda s, r, c: np.pad(np.tril(s[:, 16:], -1), ((0, 0), (0, 16))),
     ),
+    "some-rows": Case(  # a slice of which the last offset is left out
+        """
+    %part = vector.extract_strided_slice %s
+      {offsets = [16], sizes = [16], strides = [1]} : S to vector<16x{n}xf32>
+    %twice = arith.addf %part, %part : vector<16x{n}xf32>
+    vector.transfer_write %twice, %C[%c0, %c0] {in_bounds = [true, true]}
+      : vector<16x{n}xf32>, memref<{m}x{n}xf32>""",
+        lambda s, r, c: np.pad(2 * s[16:], ((0, 16), (0, 0))),
+    ),
     "branch": Case(
         """
     %is = arith.cmpi eq, %bx, %c0 : index

@@ -52,7 +52,7 @@ _MMA_M, _MMA_N, _ = MMA_F16_SHAPE
 _EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}
 _ACCUMULATOR = {"m": _MMA_M, "n": _MMA_N, UNIT: 1}
 _BY_LETTERS = {"mn": "accumulator", "m": "rows", "n": "columns"}
-_WRITTEN = ("mn", "m", "n")
+_TRANSFERRED = ("mn", "m", "n")
 _WORDS = 4  # of 32 bits: one lane's part of a piece of a or b
 _WORD_BYTES = 4
 _PER_BYTE = 2  # elements of packed bytes
@@ -232,6 +232,7 @@ def check_read(op: ir.Operation, layout: FragmentLayout) -> None:
         return
     _check_transfer(op, source, layout.is_operand)
     if not layout.is_operand:
+        _check_dims(op, "reads", op.operation.results[0].type, layout)
         _check_width(op, source.type, _MOVED_BITS)
         return
     if not is_workgroup(source.type):
@@ -299,12 +300,16 @@ def check_write(op: ir.Operation, layout: FragmentLayout) -> None:
             op,
             f"writes {value.type} as {layout}, expected an accumulator to be written",
         )
-    if layout.dims not in _WRITTEN:
-        raise PassError(
-            op,
-            f"writes {value.type} as {layout}, expected [m][n], [m] or [n]",
-        )
+    _check_dims(op, "writes", value.type, layout)
     _check_width(op, target.type, _MOVED_BITS)
+
+
+def _check_dims(
+    op: ir.Operation, verb: str, kind: ir.Type, layout: FragmentLayout
+) -> None:
+    """PassError for accumulators, rows or columns that memory has in another order."""
+    if layout.dims not in _TRANSFERRED:
+        raise PassError(op, f"{verb} {kind} as {layout}, expected [m][n], [m] or [n]")
 
 
 def _check_width(op: ir.Operation, kind: ir.Type, widths: tuple[int, ...]) -> None:

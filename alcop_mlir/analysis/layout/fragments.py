@@ -250,6 +250,7 @@ def slice_offset(op: ir.Operation, layout: FragmentLayout) -> tuple[int, ...]:
         [number.value for number in op.operation.attributes[name]]
         for name in ("offsets", "strides")
     )
+    offsets += [0] * (len(layout.dims) - len(offsets))  # all of the last dimensions
     places = [divmod(*pair) for pair in zip(offsets, layout.piece, strict=True)]
     if any(rest for _, rest in places) or any(step != 1 for step in steps):
         raise PassError(
