@@ -28,6 +28,7 @@ from alcop_mlir.target import WARP_SIZE
 
 SIZES_DIFFER = "sizes of memrefs do not fit together"
 WORKGROUP = "#gpu.address_space<workgroup>"
+_WORD = 32  # bits that lanes exchange at once
 
 # -- constants and types ---------------------------------------------------------------
 
@@ -288,9 +289,23 @@ def vector_of(elements: Sequence[ir.Value]) -> Any:
 def shuffle(value: ir.Value, distance: int) -> Any:
     """The value of the lane whose number differs in the bits of `distance`."""
     kind, mode = value.type, gpu.ShuffleMode.XOR
-    if kind == integer(1):
-        return arith.trunci(kind, shuffle(arith.extui(integer(32), value), distance))
+    if kind.width < _WORD:
+        return from_word(kind, shuffle(to_word(value), distance))
     return gpu.shuffle(value, i32(distance), i32(WARP_SIZE), mode)[0]
+
+
+def to_word(value: ir.Value) -> Any:
+    """A float or an integer of less than 32 bits as 32 bits."""
+    small = integer(value.type.width)
+    bits = value if value.type == small else arith.bitcast(small, value)
+    return arith.extui(integer(_WORD), bits)
+
+
+def from_word(kind: ir.Type, word: ir.Value) -> Any:
+    """The value of type `kind` that `to_word` made 32 bits of."""
+    small = integer(kind.width)
+    bits = arith.trunci(small, word)
+    return bits if kind == small else arith.bitcast(kind, bits)
 
 
 def assert_at_most(one: ir.Value | int, other: ir.Value | int) -> None:

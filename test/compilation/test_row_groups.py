@@ -1,8 +1,10 @@
 """Random functions of ops on rows: to compute them row by row changes no result.
 
 Buffers are overwritten, read again, and broadcast, so that many programs have ops that
-must stay apart. Each runs on the emulator with hazards, and every argument is compared
-to what NumPy computes step by step in float64.
+must stay apart. Lengths are known or open, of rows that are held and of longer ones;
+neighbours in memory are elements of a row, or of neighbouring rows. Each runs on the
+emulator with hazards, and every argument is compared to what NumPy computes step by
+step in float64.
 
     ALCOP_ROWS_SEED=7   other programs; a failure prints its program
 """
@@ -26,11 +28,14 @@ Array = np.ndarray
 Step = Callable[[dict[str, Array]], Array]
 SEED = int(os.environ.get("ALCOP_ROWS_SEED", "0"))
 PROGRAMS = int(os.environ.get("ALCOP_ROWS_PROGRAMS", "8"))
-# Of which each lane has at most one, two in a vector, four but for the last lanes, and
-# more than a warp holds.
-LENGTHS = (24, 64, 100, 2040)
+# Of which each lane has at most one, two in a vector, four but for the last lanes, more
+# than a warp holds, one, and more than a block holds of some.
+LENGTHS = (24, 64, 100, 2040, 1, 7000)
+# Whether lengths are open, and whether elements of neighbouring rows are neighbours.
+FORMS = ((False, False), (True, False), (False, True), (False, False), (True, True))
 FULL = ("X0", "X1", "T0", "T1", "T2")
 PER_ROW = ("s0", "s1", "s2")
+GIVEN = ("X0", "X1", "s0", "w", "k0")
 MODES = (("late", "lockstep"), ("early", "random"))
 # How an op on rows may read: its loops, and the same in NumPy.
 READS: dict[str, Callable[[Array], Array]] = {
@@ -52,14 +57,24 @@ class Function:
     choose: random.Random
     columns: int
     rows: int
+    is_open: bool
+    across: bool
     lines: list[str] = field(default_factory=list)
     steps: list[Callable[[dict[str, Array]], None]] = field(default_factory=list)
+    exact: set[str] = field(default_factory=lambda: {"X0", "X1"})  # as they were given
 
     def kind(self, name: str) -> str:
-        shape = {"s": f"{self.rows}", "w": f"{self.columns}"}.get(
-            name[0], f"{self.rows}x{self.columns}"
+        rows, columns = ("?", "?") if self.is_open else (self.rows, self.columns)
+        shape = {"s": f"{rows}", "k": f"{rows}", "w": f"{columns}"}.get(
+            name[0], f"{columns}x{rows}" if self.across else f"{rows}x{columns}"
         )
-        return f"memref<{shape}x{'f16' if name[0] == 'w' else 'f32'}>"
+        return f"memref<{shape}x{ {'w': 'f16', 'k': 'i64'}.get(name[0], 'f32') }>"
+
+    def at(self, name: str, loops: str) -> str:
+        """The indices of an array that is read or written at these loops."""
+        if name[0] in "XT" and self.across:
+            return ", ".join(reversed(loops.split(", ")))
+        return loops
 
     def reduce(self, out: str) -> None:
         """Over a row, from 0.5 on, or from what was there."""
@@ -68,7 +83,7 @@ class Function:
             self._fill(out)
         self.lines.append(
             f"linalg.reduce {{ arith.{how} }} ins(%{source} : {self.kind(source)}) "
-            f"outs(%{out} : {self.kind(out)}) dimensions = [1]"
+            f"outs(%{out} : {self.kind(out)}) dimensions = [{0 if self.across else 1}]"
         )
 
         def terms(arrays: dict[str, Array]) -> Array:
@@ -76,6 +91,75 @@ class Function:
             return np.column_stack((start, arrays[source]))
 
         self._step(out, lambda arrays: REDUCTIONS[how](terms(arrays)))
+
+    def reduce_twice(self, out: str) -> None:
+        """Sum and maximum of a row by one op, from 0.5 on."""
+        source = self.choose.choice(FULL)
+        other = self.choose.choice([one for one in PER_ROW if one != out])
+        self._fill(out)
+        self._fill(other)
+        self._several(
+            source,
+            [out, other],
+            """^bb0(%a: f32, %b: f32, %c: f32):
+              %0 = arith.addf %a, %b : f32
+              %1 = arith.maximumf %a, %c : f32
+              linalg.yield %0, %1 : f32, f32""",
+        )
+        self._step(out, lambda arrays: 0.5 + arrays[source].sum(1))
+        self._step(other, lambda arrays: np.maximum(0.5, arrays[source].max(1)))
+
+    def extreme(self, out: str) -> None:
+        """The largest or smallest element of a row, and the first place where it is.
+
+        Of what was given only: what is computed is rounded otherwise than in NumPy.
+        """
+        if not self.exact:
+            self.reduce(out)
+            return
+        source = self.choose.choice(sorted(self.exact))
+        largest = self.choose.random() < 0.5
+        how, beats = ("maximumf", "ogt") if largest else ("minimumf", "olt")
+        self._fill(out)
+        self.lines.append(f"linalg.fill ins(%none : i64) outs(%k0 : {self.kind('k0')})")
+        self._several(
+            source,
+            [out, "k0"],
+            f"""^bb0(%a: f32, %b: f32, %n: i64):
+              %i = linalg.index 1 : index
+              %j = arith.index_cast %i : index to i64
+              %0 = arith.{how} %a, %b : f32
+              %is = arith.cmpf {beats}, %a, %b : f32
+              %k = arith.select %is, %j, %n : i64
+              linalg.yield %0, %k : f32, i64""",
+        )
+
+        def places(arrays: dict[str, Array]) -> Array:
+            x = arrays[source] if largest else -arrays[source]
+            return np.where(x.max(1) > (0.5 if largest else -0.5), x.argmax(1), -1)
+
+        self._step("k0", places)
+        self._step(
+            out,
+            lambda arrays: (
+                np.maximum(0.5, arrays[source].max(1))
+                if largest
+                else np.minimum(0.5, arrays[source].min(1))
+            ),
+        )
+
+    def _several(self, source: str, outs: list[str], body: str) -> None:
+        """A reduction with several outputs."""
+        maps = [f"affine_map<(m, n) -> ({self.at(source, 'm, n')})>"]
+        maps += ["affine_map<(m, n) -> (m)>"] * len(outs)
+        self.lines.append(
+            f"""linalg.generic {{indexing_maps = [{", ".join(maps)}],
+                iterator_types = ["parallel", "reduction"]}}
+              ins(%{source} : {self.kind(source)})
+              outs({", ".join(f"%{one}" for one in outs)} :
+                {", ".join(map(self.kind, outs))}) {{
+            {body} }}"""
+        )
 
     def _fill(self, out: str) -> None:
         self.lines.append(
@@ -85,6 +169,7 @@ class Function:
     def map(self, out: str) -> None:
         """On a row, from elements of rows, one a row, and one a column."""
         name = self.choose.choice(FULL)
+        self.exact.discard(out)
         loops = "m, n"
         if name != out and self.choose.random() < 0.15:
             loops = self.choose.choice(list(READS))
@@ -113,7 +198,8 @@ class Function:
     def _generic(self, out: str, read: list[tuple[str, str]], loops: str) -> None:
         dims = "(m, n)" if "n" in loops else "(m)"
         maps = ", ".join(
-            f"affine_map<{dims} -> ({at})>" for _, at in [*read, (out, loops)]
+            f"affine_map<{dims} -> ({self.at(name, at)})>"
+            for name, at in [*read, (out, loops)]
         )
         kinds = ", ".join(self.kind(name) for name, _ in read)
         names = ", ".join(f"%{name}" for name, _ in read)
@@ -136,22 +222,31 @@ class Function:
         )
 
     def text(self) -> str:
-        given = ", ".join(
-            f"%{name}: {self.kind(name)}" for name in ("X0", "X1", "s0", "w")
-        )
-        made = [name for name in (*FULL, *PER_ROW) if name not in ("X0", "X1", "s0")]
+        given = ", ".join(f"%{name}: {self.kind(name)}" for name in GIVEN)
+        made = [name for name in (*FULL, *PER_ROW) if name not in GIVEN]
         allocations = "\n".join(
-            f"%{name} = memref.alloc() : {self.kind(name)}\n"
+            f"%{name} = memref.alloc({self._sizes(name)}) : {self.kind(name)}\n"
             f"linalg.fill ins(%half : f32) outs(%{name} : {self.kind(name)})"
             for name in made
         )
         body = "\n".join(self.lines)
         return f"""func.func @f({given}) {{
             %half = arith.constant 0.5 : f32
+            %none = arith.constant -1 : i64
+            %c0 = arith.constant 0 : index
+            %rows = memref.dim %s0, %c0 : {self.kind("s0")}
+            %columns = memref.dim %w, %c0 : {self.kind("w")}
             {allocations}
             {body}
             return
           }}"""
+
+    def _sizes(self, name: str) -> str:
+        if not self.is_open:
+            return ""
+        if name[0] != "T":
+            return "%rows"
+        return "%columns, %rows" if self.across else "%rows, %columns"
 
     def _step(self, out: str, compute: Step) -> None:
         def run(arrays: dict[str, Array]) -> None:
@@ -162,9 +257,12 @@ class Function:
 
 def random_function(seed: int) -> Function:
     choose = random.Random(seed)
-    made = Function(choose, LENGTHS[seed % len(LENGTHS)], choose.choice([3, 8, 9]))
+    length = LENGTHS[seed % len(LENGTHS)]
+    rows = choose.choice([3, 8, 9]) if length < LENGTHS[-1] else 2
+    made = Function(choose, length, rows, *FORMS[seed % len(FORMS)])
+    kinds = ["reduce", "map", "map", "map_per_row", "reduce_twice", "extreme"]
     for _ in range(choose.randint(5, 12)):
-        kind = choose.choice(["reduce", "map", "map", "map_per_row"])
+        kind = choose.choice(kinds)
         out = choose.choice(FULL if kind == "map" else PER_ROW)
         getattr(made, kind)(out)
     made.map("X1")
@@ -182,12 +280,16 @@ def run(seed: int) -> tuple[int, int]:
     values = np.random.default_rng(seed)
     full = (function.rows, function.columns)
     given = {
-        "X0": values.uniform(-1, 1, full).astype("f4"),
+        # With equal elements, and exact in f32.
+        "X0": np.round(values.uniform(-1, 1, full) * 8).astype("f4") / 8,
         "X1": values.uniform(-1, 1, full).astype("f4"),
         "s0": values.uniform(-1, 1, function.rows).astype("f4"),
         "w": values.uniform(-1, 1, function.columns).astype("f2"),
+        "k0": np.zeros(function.rows, "i8"),
     }
     expected = {name: array.astype("f8") for name, array in given.items()}
+    if function.across:
+        given |= {name: given[name].T.copy() for name in ("X0", "X1")}
     for name in ("T0", "T1", "T2"):
         expected[name] = np.full(full, 0.5)
     for name in ("s1", "s2"):
@@ -199,9 +301,10 @@ def run(seed: int) -> tuple[int, int]:
     program = Program(bundle, device="emulator", emulation=Emulation(options))
     program(*given.values())
     for name, array in given.items():
+        found = array.T if function.across else array
         bound = 2.0**-15 * max(1.0, float(np.abs(expected[name]).max()))
         np.testing.assert_allclose(
-            array, expected[name], atol=bound, rtol=0, err_msg=function.text()
+            found, expected[name], atol=bound, rtol=0, err_msg=function.text()
         )
     return len(bundle.functions[0].kernels), len(function.steps) + 5
 

@@ -1,17 +1,20 @@
 """Which linalg ops on memrefs can be one kernel that computes row by row.
 
 A *row group* are reductions along rows, and element-wise ops on the same rows or with
-one element a row: all have the same loops over rows, and one loop along a row, of the
-same length. What one of them writes the others read at the same place, so that a row,
-once read, can stay in registers until it is written. Nothing is asked of names or of an
-order: softmax, layer norm and what is added in front of or behind them are such groups.
+one element a row: all have the same loops over rows, and the same along a row, of the
+same sizes. What one of them writes the others read at the same place, so that what is
+computed of a row need not be in memory. Nothing is asked of names or of an order:
+softmax, layer norm and what is added in front of or behind them are such groups. The
+elements of a row are neighbours in memory, or those of neighbouring rows are, as in
+statistics of the channels of an image.
 
 A group grows from a reduction: by the ops that write what it reads, and by those below
 that share memory with it, as long as every op of the group could as well run where the
 last one does. Ops that read rows across, as transposes do, stay apart, and so do those
 that look up memory in their bodies, keep elements of their output, or write what the
-group has read. Arguments are taken not to overlap where one is written: the launcher
-refuses such. Changes nothing.
+group has read. A reduction alone is a group where several threads make it faster than
+the SIMT fallback, see `row_layouts.py`. Arguments are taken not to overlap where one is
+written: the launcher refuses such. Changes nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +23,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.extents import extent
-from alcop_mlir.analysis.ir.loops import constant, made_by
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, touches_in
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import touches_no_memory
@@ -29,18 +30,16 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg import kept_elements, loop_nests
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Loops, Operand
+from alcop_mlir.analysis.rows.combinations import combination
+from alcop_mlir.analysis.rows.row_layouts import (
+    RowLayout,
+    is_across,
+    is_worthwhile,
+    layout,
+)
 from alcop_mlir.analysis.rows.row_members import Member
-from alcop_mlir.analysis.rows.warp_reductions import combining_of
+from alcop_mlir.analysis.rows.row_sizes import RowSizes
 from alcop_mlir.bindings import ir
-from alcop_mlir.target import WARP_SIZE
-
-# Of a row, in registers of a thread: as many elements as it computes on at a time, and
-# all of them that are alive at once, of the 255 registers that it can have.
-_MOST_ELEMENTS = 32
-_MOST_LIVE = 128
-_WARPS = (1, 2, 4, 8, 16)  # of a row
-
-_Sizes = tuple[object, ...]  # of the loops over rows, then of the one along a row
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,11 @@ class RowGroup:
     """Ops that can be one kernel.
 
     members: in the order of the program; all can run where the last one does
-    rows:    how many loops go over rows
-    columns: the length of a row
-    warps:   that share a row, so that its elements fit into their registers
+    layout:  how threads share rows
     """
 
     members: tuple[Member, ...]
-    rows: int
-    columns: int
-    warps: int
+    layout: RowLayout
 
     @property
     def ops(self) -> list[Any]:
@@ -81,8 +76,84 @@ def _is_used_outside(output: Operand, ops: list[ir.Operation]) -> bool:
 
 
 def row_groups(block: ir.Block) -> list[RowGroup | Rejected]:
-    """The row groups of a block, and reductions whose rows are too long for one."""
+    """The row groups of a block, and reductions in it that threads cannot share.
+
+    The latter where other ops read their results.
+    """
     return list(_Groups([op.operation for op in block.operations]).all())
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The rows of a group: sizes of loops, and how an op on all elements has them.
+
+    rows:        the sizes of the loops over rows
+    columns:     those of the loops along a row
+    row_dims:    of an output with all elements, the dimensions of the loops over rows
+    column_dims: and those of the loops along a row
+    across:      whether elements of neighbouring rows are neighbours in memory
+    """
+
+    rows: tuple[object, ...]
+    columns: tuple[object, ...]
+    row_dims: tuple[int, ...]
+    column_dims: tuple[int, ...]
+    across: bool
+
+    @property
+    def innermost(self) -> int:
+        """The loop along which threads are neighbours, by its position of a member."""
+        count = len(self.rows)
+        return count - 1 if self.across else count + len(self.columns) - 1
+
+    def fits(self, member: Member, sizes: RowSizes) -> bool:
+        """Whether the loops of a member have these sizes."""
+        rows, columns = (
+            tuple(sizes.of(member.nest, loop) for loop in loops)
+            for loops in (member.rows, member.columns)
+        )
+        return rows == self.rows and columns in ((), self.columns)
+
+
+def _shape(nest: Nest, sizes: RowSizes) -> _Shape:
+    """The rows that a reduction goes over.
+
+    In the order of what it reads, where all loops index that: channels may be last.
+    """
+    loops = (*nest.points, *nest.reductions)
+    orders = [one.loops for one in nest.inputs if set(one.loops) == set(loops)]
+    full = orders[0] if orders else loops
+    rows, columns = (
+        tuple(sizes.of(nest, loop) for loop in some)
+        for some in (nest.points, nest.reductions)
+    )
+    row_dims, column_dims = (
+        tuple(full.index(loop) for loop in some)
+        for some in (nest.points, nest.reductions)
+    )
+    return _Shape(rows, columns, row_dims, column_dims, is_across(nest))
+
+
+def _reduction(nest: Nest) -> Member | None:
+    """A reduction as a member, if threads can share it.
+
+    It must read something that all loops index: a contraction, which reads each element
+    for many rows, is none.
+    """
+    combine = combination(nest)
+    if isinstance(combine, Rejected) or not _reads_all(nest):
+        return None
+    return Member(nest, nest.points, nest.reductions, combine)
+
+
+def _reads_all(nest: Nest) -> bool:
+    """Whether a reduction reads something that all loops index."""
+    loops = {*nest.points, *nest.reductions}
+    return any(
+        loops == {loop for index in one.indices for loop in index.loops}
+        for one in nest.inputs
+        if one.is_memref and one.is_read
+    )
 
 
 class _Groups:
@@ -94,44 +165,63 @@ class _Groups:
         self._nests: dict[Any, Nest | None] = {}
         self._touched: dict[Any, list[Any]] = {}
         self._taken: set[Any] = set()
+        nests = map(self._nest, ops)
+        self._sizes = RowSizes(one for one in nests if one is not None)
 
     def all(self) -> Iterator[RowGroup | Rejected]:
         for op in self._ops:
             nest = None if op in self._taken else self._nest(op)
-            if nest is None or len(nest.reductions) != 1:
+            if nest is None or not nest.reductions:
                 continue
-            found = self._group(op, nest)
-            if found is not None:
-                yield found
+            found = self._rejected(nest) or self._group(op, nest)
             if isinstance(found, RowGroup):
                 self._taken.update(found.ops)
+            if found is not None:
+                yield found
 
-    def _group(self, op: ir.Operation, nest: Nest) -> RowGroup | Rejected | None:
+    def _rejected(self, nest: Nest) -> Rejected | None:
+        """Why threads cannot share a reduction, of which other ops read the outputs."""
+        combine = combination(nest)
+        if not isinstance(combine, Rejected) or not _reads_all(nest):
+            return None
+        return combine if any(map(self._is_read, nest.outputs)) else None
+
+    def _is_read(self, output: Operand) -> bool:
+        users = [use.owner.operation for use in output.value.uses]
+        nests = [self._nest(op) for op in users if op in self._number]
+        return any(
+            one.value == output.value
+            for nest in nests
+            if nest is not None
+            for one in nest.inputs
+        )
+
+    def _group(self, op: ir.Operation, nest: Nest) -> RowGroup | None:
         """The group that grows from a reduction; None if that is alone."""
-        sizes = tuple(_size(nest, loop) for loop in (*nest.points, *nest.reductions))
-        members = self._grown([], [op], sizes)
-        if members is None:
+        shape = _shape(nest, self._sizes)
+        seed = self._member(op, shape)
+        members = self._grown([], [op], shape)
+        if seed is None or members is None:
             return None
-        members = self._below(self._above(members, sizes), sizes)
-        members = self._above(members, sizes)
-        if sum(1 for member in members if _reads_memory(member)) < 2:
-            return None
-        return _checked(members, nest)
+        members = self._below(self._above(members, shape), shape)
+        members = self._above(members, shape)
+        how = layout(members, seed, shape.across)
+        return RowGroup(tuple(members), how) if is_worthwhile(members, how) else None
 
-    def _below(self, members: list[Member], sizes: _Sizes) -> list[Member]:
+    def _below(self, members: list[Member], shape: _Shape) -> list[Member]:
         """The group with ops below the first one of it."""
         start = self._number[members[0].nest.op] + 1
         for op in self._ops[start:]:
             if touches_no_memory(op) or op in _ops(members):
                 continue
-            more = self._grown(members, [op], sizes)
+            more = self._grown(members, [op], shape)
             if more is not None:
                 members = more
             elif any(self._conflict(member, op) for member in members):
                 break
         return members
 
-    def _above(self, members: list[Member], sizes: _Sizes) -> list[Member]:
+    def _above(self, members: list[Member], shape: _Shape) -> list[Member]:
         """The group with ops that write what it reads."""
         tried: set[Any] = set()
         while True:
@@ -146,14 +236,14 @@ class _Groups:
             if not wanted:
                 return members
             tried.add(wanted[0])
-            members = self._grown(members, wanted[:1], sizes) or members
+            members = self._grown(members, wanted[:1], shape) or members
 
     def _grown(
-        self, members: list[Member], ops: list[ir.Operation], sizes: _Sizes
+        self, members: list[Member], ops: list[ir.Operation], shape: _Shape
     ) -> list[Member] | None:
         """The group with these ops, and what reductions among them start from."""
         ours = {value for one in members for value in _memrefs(one)}
-        more = [self._member(op, sizes) for op in ops]
+        more = [self._member(op, shape) for op in ops]
         added = [one for one in more if one is not None]
         if len(added) < len(ops):
             return None
@@ -163,30 +253,36 @@ class _Groups:
         for member in list(added):
             if member.combine is None:
                 continue
-            start = self._writer(member.nest.outputs[0].value, member.nest.op)
-            if start is None:
-                return None
-            if start not in present:
-                initial = self._member(start, sizes)
-                if initial is None:
+            for output in member.nest.outputs:
+                start = self._writer(output.value, member.nest.op)
+                if start is None:
                     return None
-                added.append(initial)
+                if start not in present:
+                    initial = self._member(start, shape)
+                    if initial is None:
+                        return None
+                    added.append(initial)
+                    present.add(start)
         every = sorted((*members, *added), key=lambda one: self._number[one.nest.op])
-        return every if _holds(every) and self._can_move(every) else None
+        return every if _computes_rows(every, shape) and self._can_move(every) else None
 
-    def _member(self, op: ir.Operation, sizes: _Sizes) -> Member | None:
-        """An op as a member of a group with loops of these sizes, the last on rows."""
+    def _member(self, op: ir.Operation, shape: _Shape) -> Member | None:
+        """An op as a member of a group with rows of this shape."""
         nest = None if op in self._taken else self._nest(op)
         if nest is None:
             return None
-        combine = combining_of(nest) if nest.reductions else None
-        if nest.reductions and (len(nest.reductions) > 1 or combine is None):
-            return None
-        member = Member(nest, len(sizes) - 1, combine)
-        own = tuple(_size(nest, loop) for loop in member.loops)
-        if own == sizes:
-            return member
-        return member if own == sizes[:-1] and not nest.reductions else None
+        if nest.reductions:
+            member = _reduction(nest)
+            fits = member is not None and shape.fits(member, self._sizes)
+            return member if fits else None
+        member = Member(nest, nest.points, (), None)
+        if len(nest.points) == len(shape.rows) + len(shape.columns):
+            rows, columns = (
+                tuple(nest.points[number] for number in numbers)
+                for numbers in (shape.row_dims, shape.column_dims)
+            )
+            member = Member(nest, rows, columns, None)
+        return member if shape.fits(member, self._sizes) else None
 
     def _nest(self, op: ir.Operation) -> Nest | None:
         if op not in self._nests:
@@ -251,10 +347,6 @@ def _memrefs(member: Member) -> Iterator[Any]:
     return (one.value for one in member.nest.operands if one.is_memref)
 
 
-def _reads_memory(member: Member) -> bool:
-    return any(operand.is_memref for operand in member.nest.inputs)
-
-
 def _supported(op: ir.Operation) -> Nest | None:
     """The op as a nest of a group, None where it cannot be one."""
     if not op.name.startswith("linalg.") and op.name != "memref.copy":
@@ -273,76 +365,36 @@ def _is_computation(op: ir.Operation) -> bool:
     return op.name in ("linalg.index", "linalg.yield") or touches_no_memory(op)
 
 
-def _size(nest: Nest, loop: int) -> Any:
-    """The size of a loop: equal ones are equal."""
-    known = nest.static_size(loop)
-    if known is not None:
-        return known
-    memref, number = nest.sizes[loop]
-    size = extent(memref, number)
-    dim = None if size is None else made_by(size, "memref.dim")
-    if dim is not None and (position := constant(dim.operands[1])) is not None:
-        return dim.operands[0], position
-    return (memref, number) if size is None else size
-
-
-def _holds(members: Sequence[Member]) -> bool:
-    """Whether rows can stay in registers from member to member."""
-    held: dict[Any, Loops] = {}
+def _computes_rows(members: Sequence[Member], shape: _Shape) -> bool:
+    """Whether what members read is of the row that they compute."""
+    written: dict[Any, Loops] = {}
     loaded: set[Any] = set()
     for member in members:
         starts = [
             one.value for one in member.nest.outputs if member.combine is not None
         ]
         for operand in member.reads:
-            if operand.value in held:
-                if member.place(operand) != held[operand.value]:
+            if operand.value in written:
+                if member.place(operand) != written[operand.value]:
                     return False
-            elif operand.value in starts or not member.is_along_rows(operand):
+            elif operand.value in starts or not _is_contiguous(member, operand, shape):
                 return False
             else:
                 loaded.add(operand.value)
         for output in member.nest.outputs:
-            if output.value in loaded:
+            if output.value in loaded or not _is_contiguous(member, output, shape):
                 return False
-            held[output.value] = member.place(output)
-    every = loaded | set(held)
+            written[output.value] = member.place(output)
+    every = loaded | set(written)
     return not any(
-        one != other and may_alias(one, other, True) for one in held for other in every
+        one != other and may_alias(one, other, True)
+        for one in written
+        for other in every
     )
 
 
-def _checked(members: list[Member], nest: Nest) -> RowGroup | Rejected:
-    """The group of these members, if its rows fit into registers."""
-    columns = nest.static_size(nest.reductions[0])
-    if columns is None:
-        return Rejected(
-            nest.op,
-            "the length of its rows is known at run time only, expected a number",
-        )
-    live = _live(members)
-    for warps in _WARPS:
-        elements = -(-columns // (WARP_SIZE * warps))
-        if elements <= _MOST_ELEMENTS and elements * live <= _MOST_LIVE:
-            return RowGroup(tuple(members), len(nest.points), columns, warps)
-    most = min(_MOST_ELEMENTS, _MOST_LIVE // live) * WARP_SIZE * _WARPS[-1]
-    return Rejected(
-        nest.op,
-        f"its rows have {columns} elements, and {live} of them are needed at once: "
-        f"expected at most {most}, which the registers of a block hold",
-    )
-
-
-def _live(members: Sequence[Member]) -> int:
-    """How many rows are alive at once, at most."""
-    first: dict[Any, int] = {}
-    last: dict[Any, int] = {}
-    for number, member in enumerate(members):
-        for operand in (*member.reads, *member.nest.outputs):
-            if member.has_columns and member.rows in member.place(operand):
-                first.setdefault(operand.value, number)
-                last[operand.value] = number
-    return max(
-        sum(1 for value in first if first[value] <= number <= last[value])
-        for number in range(len(members))
-    )
+def _is_contiguous(member: Member, operand: Operand, shape: _Shape) -> bool:
+    """Whether neighbouring threads access neighbours along the last dimension."""
+    if shape.innermost >= len(member.loops):
+        return True
+    return member.is_innermost(member.loops[shape.innermost], operand)

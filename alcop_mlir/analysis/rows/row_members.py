@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Loops, Operand
+from alcop_mlir.analysis.rows.combinations import Combination
 
 
 @dataclass(frozen=True)
 class Member:
-    """An op of a group with so many loops over rows.
+    """An op of a group.
 
-    combine: the op that combines two terms, of a reduction; None of an element-wise op
+    rows:    its loops over rows
+    columns: its loops along a row, outer ones first; none where it makes one element
+    combine: how a reduction combines two terms; None of an element-wise op
     """
 
     nest: Nest
-    rows: int
-    combine: Any
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    combine: Combination | None
 
     @cached_property
     def loops(self) -> tuple[int, ...]:
-        """The loops over rows, then the one along a row, if it has that."""
-        return (*self.nest.points, *self.nest.reductions)
+        """The loops over rows, then those along a row."""
+        return (*self.rows, *self.columns)
 
     @property
     def has_columns(self) -> bool:
         """Whether it looks at each element of a row."""
-        return len(self.loops) > self.rows
+        return bool(self.columns)
 
     @property
-    def column(self) -> int | None:
-        """The loop along a row."""
-        return self.loops[self.rows] if self.has_columns else None
+    def makes_rows(self) -> bool:
+        """Whether its outputs have an element for each column, not one for a row."""
+        return self.has_columns and self.combine is None
 
     @property
     def reads(self) -> list[Operand]:
@@ -49,8 +52,12 @@ class Member:
         return tuple(None if one is None else where[one] for one in operand.loops)
 
     def is_along_rows(self, operand: Operand) -> bool:
-        """Whether neighbours of a row are neighbours along the last dimension."""
-        return not any(self.column in index.loops for index in operand.indices[:-1])
+        """Whether an operand has an element for each column."""
+        return any(set(self.columns) & set(one.loops) for one in operand.indices)
+
+    def is_innermost(self, loop: int, operand: Operand) -> bool:
+        """Whether neighbours along a loop are neighbours in memory, if it is used."""
+        return not any(loop in index.loops for index in operand.indices[:-1])
 
     def _read_inputs(self) -> list[Operand]:
         return [one for one in self.nest.inputs if one.is_read]

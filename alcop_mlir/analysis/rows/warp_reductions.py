@@ -6,6 +6,8 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.loop_nests import Nest
+from alcop_mlir.analysis.linalg.view import Operand
+from alcop_mlir.bindings import ir
 from alcop_mlir.target import WARP_SIZE
 
 _INFINITY = float("inf")
@@ -22,7 +24,10 @@ NEUTRAL = {
     "arith.andi": -1,
     "arith.ori": 0,
 }
-_TYPES = ("f32", "i32")  # what lanes exchange, 32 bits
+_TYPES = ("f32", "i32")
+# Of other types, ops that do not round.
+_EXACT = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+_HALVES = ("f16", "bf16")
 _OF_BOOLEANS = ("arith.andi", "arith.ori")
 
 
@@ -46,14 +51,26 @@ def combining_of(nest: Nest) -> Any | None:
     if len(nest.outputs) != 1 or nest.block is None:
         return None
     (yielded,) = list(nest.block.operations)[-1].operation.operands
+    return combining_op_of(nest.outputs[0], yielded)
+
+
+def combining_op_of(output: Operand, yielded: ir.Value) -> Any | None:
+    """The op that combines a term with an output's accumulator, in any order, or None.
+
+    yielded: what the body yields for the output
+    """
     op = made_by(yielded, *NEUTRAL)
-    if op is None:
+    if op is None or output.argument is None:
         return None
-    users = [use.owner.operation for use in nest.outputs[0].argument.uses]
-    is_known = str(yielded.type) in _TYPES or (
-        str(yielded.type) == "i1" and op.name in _OF_BOOLEANS
-    )
-    return op if users == [op] and is_known else None
+    users = [use.owner.operation for use in output.argument.uses]
+    return op if users == [op] and _is_exchanged(op, str(yielded.type)) else None
+
+
+def _is_exchanged(op: ir.Operation, kind: str) -> bool:
+    """Whether lanes can combine elements of this type by an op."""
+    if kind == "i1":
+        return op.name in _OF_BOOLEANS
+    return kind in _TYPES or (kind in _HALVES and op.name in _EXACT)
 
 
 def _runs_along_memory(nest: Nest) -> bool:

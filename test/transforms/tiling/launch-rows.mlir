@@ -151,3 +151,163 @@ func.func @apart(%x: memref<64x64xf32>, %y: memref<64x64xf32>, %z: memref<64x64x
   }
   return
 }
+
+// -----
+
+// A block goes twice over a row that it cannot hold: for the sum, then for the output.
+// CHECK-LABEL: func.func @in_parts(
+// CHECK-SAME:    %[[X:.*]]: memref<4x20000xf32>, %[[SUM:.*]]: memref<4xf32>, %[[Y:.*]]: memref<4x20000xf32>)
+// CHECK:         gpu.launch {{.*}} threads(%[[TX:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c512,
+// CHECK:           %[[TOTAL:.*]] = scf.for %[[I:.*]] = %c0 to %c20000 step %c4096 iter_args(%[[S:.*]] = %{{.*}}) -> (f32) {
+// CHECK-COUNT-2:     vector.load %[[X]]
+// CHECK-COUNT-8:     arith.select
+// CHECK:             scf.yield
+// CHECK:           gpu.shuffle xor %[[TOTAL]]
+// CHECK:           gpu.barrier
+// CHECK:           scf.for %{{.*}} = %c0 to %c20000 step %c4096 {
+// CHECK-COUNT-2:     vector.load %[[X]]
+// CHECK:             scf.if
+// CHECK-COUNT-2:     vector.store %{{.*}}, %[[Y]]
+// CHECK:           memref.store %{{.*}}, %[[SUM]]
+#row = affine_map<(m, n) -> (m)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @in_parts(%x: memref<4x20000xf32>, %sum: memref<4xf32>, %y: memref<4x20000xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%sum : memref<4xf32>)
+  linalg.reduce { arith.addf } ins(%x : memref<4x20000xf32>) outs(%sum : memref<4xf32>) dimensions = [1]
+  linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %sum : memref<4x20000xf32>, memref<4xf32>) outs(%y : memref<4x20000xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.subf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// So do four warps, element by element, where the length is known at run time only.
+// CHECK-LABEL: func.func @of_any_length(
+// CHECK:         %[[N:.*]] = memref.dim
+// CHECK:         gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c128,
+// CHECK:           scf.for %[[I:.*]] = %c0 to %[[N]] step %c1024 iter_args
+// CHECK:             %[[THERE:.*]] = arith.cmpi slt, %{{.*}}, %[[N]]
+// CHECK-COUNT-8:     memref.load
+// CHECK:           scf.for %{{.*}} = %c0 to %[[N]] step %c1024 {
+// CHECK-COUNT-8:     memref.load
+// CHECK-NOT:     gpu.launch
+#row = affine_map<(m, n) -> (m)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @of_any_length(%x: memref<4x?xf32>, %sum: memref<4xf32>, %y: memref<4x?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%sum : memref<4xf32>)
+  linalg.reduce { arith.addf } ins(%x : memref<4x?xf32>) outs(%sum : memref<4xf32>) dimensions = [1]
+  linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%x, %sum : memref<4x?xf32>, memref<4xf32>) outs(%y : memref<4x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.subf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// The largest element and where it is: pairs of value and column are combined, the first
+// one of equal values; a row with a NaN is folded from its first element on.
+// CHECK-LABEL: func.func @largest(
+// CHECK-SAME:    %[[X:.*]]: memref<8x64xf32>, %[[BEST:.*]]: memref<8xf32>, %[[AT:.*]]: memref<8xi64>)
+// CHECK:           vector.load %[[X]]
+// CHECK:           arith.cmpf ogt
+// CHECK:           arith.maximumf
+// CHECK:           arith.cmpf uno
+// CHECK-COUNT-3:   gpu.shuffle
+// CHECK:           %[[EQ:.*]] = arith.cmpf oeq
+// CHECK-NEXT:      %[[LESS:.*]] = arith.cmpi slt
+// CHECK-NEXT:      arith.andi %[[EQ]], %[[LESS]]
+// CHECK:           %[[RESULT:.*]]:2 = scf.if %{{.*}} -> (f32, i64) {
+// CHECK:             scf.for {{.*}} -> (f32, i64) {
+// CHECK:               memref.load %[[X]]
+// CHECK:           } else {
+// CHECK-NOT:         scf.for
+// CHECK:           memref.store %[[RESULT]]#0, %[[BEST]]
+// CHECK-NEXT:      memref.store %[[RESULT]]#1, %[[AT]]
+#row = affine_map<(m, n) -> (m)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @largest(%x: memref<8x64xf32>, %best: memref<8xf32>, %at: memref<8xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i64
+  linalg.fill ins(%low : f32) outs(%best : memref<8xf32>)
+  linalg.fill ins(%zero : i64) outs(%at : memref<8xi64>)
+  linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+    ins(%x : memref<8x64xf32>) outs(%best, %at : memref<8xf32>, memref<8xi64>) {
+  ^bb0(%a: f32, %b: f32, %n: i64):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i64
+    %0 = arith.maximumf %a, %b : f32
+    %is = arith.cmpf ogt, %a, %b : f32
+    %k = arith.select %is, %j, %n : i64
+    linalg.yield %0, %k : f32, i64
+  }
+  return
+}
+
+// -----
+
+// Rows whose elements are not neighbours, as the channels of an image: lanes have
+// neighbouring channels, and the warps of a block share the pixels.
+// CHECK-LABEL: func.func @channels(
+// CHECK-SAME:    %[[X:.*]]: memref<2x16x16x40xf32>,
+// CHECK:         gpu.launch blocks({{.*}}) in (%{{.*}} = %c2{{.*}}, {{.*}}) threads({{.*}}) in (%{{.*}} = %c512,
+// CHECK:           %[[THERE:.*]] = arith.cmpi slt, %[[C:.*]], %c40
+// CHECK:           %[[SOME:.*]] = arith.minsi %[[C]], %c39
+// CHECK:           memref.load %[[X]][%{{.*}}, %{{.*}}, %{{.*}}, %[[SOME]]]
+// CHECK-NOT:       gpu.shuffle
+// CHECK:           memref.alloc() : memref<16x32xf32, #gpu.address_space<workgroup>>
+// CHECK:           gpu.barrier
+// CHECK-COUNT-16:  memref.load %{{.*}} : memref<16x32xf32, #gpu.address_space<workgroup>>
+// CHECK:           scf.if %[[THERE]]
+// CHECK-NOT:     gpu.launch
+#c = affine_map<(n, h, w, c) -> (c)>
+#all = affine_map<(n, h, w, c) -> (n, h, w, c)>
+func.func @channels(%x: memref<2x16x16x40xf32>, %y: memref<2x16x16x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %sum = memref.alloc() : memref<40xf32>
+  linalg.fill ins(%zero : f32) outs(%sum : memref<40xf32>)
+  linalg.reduce { arith.addf } ins(%x : memref<2x16x16x40xf32>) outs(%sum : memref<40xf32>) dimensions = [0, 1, 2]
+  linalg.generic {indexing_maps = [#all, #c, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%x, %sum : memref<2x16x16x40xf32>, memref<40xf32>) outs(%y : memref<2x16x16x40xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.subf %a, %b : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// A thread has a window of its own; what reads its sum is part of the kernel.
+// CHECK-LABEL: func.func @average(
+// CHECK:         gpu.launch
+// CHECK-COUNT-9:   memref.load
+// CHECK:           arith.divf
+// CHECK-NEXT:      memref.store
+// CHECK-NOT:     gpu.launch
+// CHECK-NOT:     linalg
+#id = affine_map<(n, h, w, c) -> (n, h, w, c)>
+func.func @average(%x: memref<1x9x9x64xf32>, %y: memref<1x4x4x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %nine = arith.constant 9.0 : f32
+  %window = memref.alloc() : memref<3x3xf32>
+  %sum = memref.alloc() : memref<1x4x4x64xf32>
+  linalg.fill ins(%zero : f32) outs(%sum : memref<1x4x4x64xf32>)
+  linalg.pooling_nhwc_sum {strides = dense<2> : vector<2xi64>}
+    ins(%x, %window : memref<1x9x9x64xf32>, memref<3x3xf32>) outs(%sum : memref<1x4x4x64xf32>)
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%sum : memref<1x4x4x64xf32>) outs(%y : memref<1x4x4x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.divf %a, %nine : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
