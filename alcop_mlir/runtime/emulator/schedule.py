@@ -24,7 +24,7 @@ import numpy as np
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, return_addresses
-from alcop_mlir.runtime.emulator.instructions.table import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer

@@ -23,7 +23,8 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     decode_multiply,
 )
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
-from alcop_mlir.runtime.emulator.instructions.table import Opcode, opcode_of
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.table import opcode_of
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,

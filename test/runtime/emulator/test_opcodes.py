@@ -17,6 +17,7 @@ from kernel_text import run_kernel
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime import emulator
 from alcop_mlir.runtime.emulator.instructions import table
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode, unsupported_form
 
 FAMILIES = [
     module
@@ -35,6 +36,7 @@ CHAPTERS = {
     "Stack Manipulation": "alloca stackrestore",
     "Parallel Synchronization and Communication": "bar.cta.red atom elect.sync",
     "Warp Level Matrix Multiply-Accumulate": "ldmatrix.sync.aligned",
+    "Video": "vmad vset4",
     "Miscellaneous": "trap nanosleep",
 }
 # Opcodes with modifiers: state spaces read and written, and the class.
@@ -111,7 +113,7 @@ SYNCHRONISES = {
 }
 
 
-def row_of(opcode: str) -> table.Opcode:
+def row_of(opcode: str) -> Opcode:
     parsed = emulator.parse_ptx(
         f".version 8.0\n.target sm_80\n.visible .entry k() {{\n{opcode} 0;\n}}\n"
     )
@@ -139,13 +141,13 @@ def test_every_handler_has_a_row_and_every_row_a_handler() -> None:
     known = dict(handlers())
     assert len(known) > 30
     assert [name for name, found in known.items() if found not in used] == []
-    assert table.unsupported_form not in used
+    assert unsupported_form not in used
 
 
 def test_what_ends_a_span_has_no_handler() -> None:
     ends = [row for row in table.OPCODES if row.ends]
     assert ends
-    assert all(row.translate is table.unsupported_form for row in ends)
+    assert all(row.translate is unsupported_form for row in ends)
 
 
 def test_no_two_rows_fit_the_same_form() -> None:
@@ -355,4 +357,4 @@ def test_a_wrong_row_shows(column: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_column_has_a_wrong_row() -> None:
     columns = {key.split(",")[0] for key in WRONG_ROWS}
-    assert columns | {"name", "section"} == set(table.Opcode.__dataclass_fields__)
+    assert columns | {"name", "section"} == set(Opcode.__dataclass_fields__)

@@ -28,7 +28,7 @@ from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Pair, unsupported
 
-_COMPARE: dict[str, Function] = {
+COMPARE: dict[str, Function] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -53,8 +53,8 @@ def _or_unordered(test: Function) -> Function:
 
 # Plain ones are false on NaN, those with `u` are true.
 _COMPARE_FLOATS = {
-    **_COMPARE,
-    **{f"{name}u": _or_unordered(test) for name, test in _COMPARE.items()},
+    **COMPARE,
+    **{f"{name}u": _or_unordered(test) for name, test in COMPARE.items()},
     "ne": lambda a, b: (a != b) & ~_is_unordered(a, b),
     "num": lambda a, b: ~_is_unordered(a, b),
     "nan": _is_unordered,
@@ -64,7 +64,7 @@ _COMPARE_FLOATS = {
 def _comparison(ins: Instruction, scalar: Scalar) -> Function:
     """What the opcode compares, with the boolean operator if it names one."""
     floats = scalar.kind == "f"
-    test = (_COMPARE_FLOATS if floats else _COMPARE).get(ins.parts[1])
+    test = (_COMPARE_FLOATS if floats else COMPARE).get(ins.parts[1])
     if test is None:
         raise unsupported(ins, f"comparison .{ins.parts[1]}")
     if scalar.is_decoded:

@@ -25,11 +25,13 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Instruction,
     Integer,
+    Minus,
     Name,
     Negated,
     Operand,
     Pair,
     PtxKernel,
+    Selected,
     Vector,
 )
 
@@ -47,6 +49,8 @@ _CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _SPLIT = re.compile(r"\s*((?:[^,\[{(]|\[[^\]]*\]|\{[^}]*\}|\([^)]*\))+)\s*(?:,|$)")
 _ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
 _NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
+_SELECTED = re.compile(r"([%$_A-Za-z][\w$%]*)\.([bh][0-7]{1,4})$")
+_MINUS = re.compile(r"-\s*([%$_A-Za-z][\w$%]*(?:\.[bh][0-7]{1,4})?)$")
 _DECLARATION = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
@@ -248,6 +252,12 @@ class Body:
             return Vector(tuple(self.read_operand(i.strip(), line) for i in items))
         if text.startswith("!"):
             return Negated(self.read_operand(text[1:].strip(), line))
+        found = _SELECTED.match(text)
+        if found is not None:
+            return Selected(self.read_operand(found[1], line), found[2])
+        found = _MINUS.match(text)
+        if found is not None:
+            return Minus(self.read_operand(found[1], line))
         value = constant_expression(text)
         if value is not None:
             return Integer(value)

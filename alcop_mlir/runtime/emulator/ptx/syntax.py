@@ -60,7 +60,20 @@ class Negated(NamedTuple):
     operand: Operand
 
 
-Operand = Name | Integer | Float | Address | Vector | Pair | Negated
+class Minus(NamedTuple):
+    """`-%r1`, an operand of a video instruction."""
+
+    operand: Operand
+
+
+class Selected(NamedTuple):
+    """`%r1.h10`: bytes or half-words of a register, in a video instruction."""
+
+    operand: Operand
+    part: str
+
+
+Operand = Name | Integer | Float | Address | Vector | Pair | Negated | Minus | Selected
 
 
 def elements(operand: Operand) -> tuple[Operand, ...]:

@@ -1,0 +1,71 @@
+"""A sample of the sweep over the forms of PTX: all that ptxas takes is translated.
+
+The whole sweep: python bench/bench_ptx_forms.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from alcop_mlir.runtime.ptx import find_ptxas
+
+BENCH = Path(__file__).resolve().parents[3] / "bench"
+SAMPLE = 41  # every 41st form, some 500 in all families
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        return importlib.import_module("bench_ptx_forms")
+
+
+def test_a_sample_is_translated(bench: ModuleType) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("needs ptxas")
+    given = list(bench.forms())[::SAMPLE]
+    taken = bench.all_accepted(given, ptxas)
+    assert len(given) > 450
+    assert len(taken) > len(given) // 3
+    refused = {form.text for form, _ in bench.refusals(taken)}
+    scope = {form.text for form in taken if form.family in bench.OUT_OF_SCOPE}
+    scope |= {form.text for form in taken if "mbarrier" in form.text}
+    assert refused - scope == set()
+    assert len(scope) <= 0.03 * len(taken)
+
+
+def test_ptxas_and_the_emulator_refuse_what_is_no_form(bench: ModuleType) -> None:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("needs ptxas")
+    good = bench.Form("integer", "add.s32 %r0, %r1, %r2;")
+    bad = bench.Form("integer", "add.s32.lo %r0, %r1, %r2;")
+    sm_89 = bench.Form("conversion", "cvt.rn.f16x2.e4m3x2 %r0, %h1;")
+    surface = bench.Form("surface", "suq.width.b32 %r0, [sf0];")
+    taken = bench.all_accepted([good, bad, sm_89, surface], ptxas)
+    assert taken == {good: "sm_80", sm_89: "sm_89", surface: "sm_80"}
+    assert [form for form, _ in bench.refusals(taken)] == [surface]
+    rows = bench.table([good, bad, sm_89, surface], taken, {surface}).splitlines()
+    assert rows[1].split() == ["integer", "2", "1", "1", "100.0", "%"]
+    assert rows[-1].split() == ["all", "4", "3", "2", "66.7", "%"]
+
+
+def test_the_grammar_is_read_as_it_says(bench: ModuleType) -> None:
+    """Some lines of it written out; no form twice."""
+    texts = [form.text for form in bench.forms()]
+    assert len(texts) == len(set(texts))
+    wanted = """
+        madc.hi.cc.u64 %d0, %d1, %d2, %d3;
+        setp.le.xor.f64 %p0|%p5, %d1, %d2, !%p3;
+        mov.b64 {%h0, %h1, %h2, %h3}, %d1;
+        lop3.or.b32 _|%p5, %r1, %r2, %r3, 0x96, !%p5;
+        vadd4.s32.u32.s32 %r0, %r1.b7654, %r2.b0246, %r3;
+        st.shared.cs.u8 [%sp], %h1;
+        cp.async.wait_all;
+    """
+    assert {line.strip() for line in wanted.strip().splitlines()} <= set(texts)
