@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir import dtypes
-from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.target import WARP_SIZE
-from bench.gpu.device import Device
+from bench.gpu.instruction_probes import instruction_probes
+from bench.gpu.probe import Probe, Words, generator_of
 
-FOLDER = Path(__file__).parent / "probes"
 GOLDEN_SCHEMA = 1
 # Forms of convert.ptx in its order: the name, and how results are compared.
 FROM_F32 = (
@@ -51,70 +48,8 @@ FROM_OTHER = (
     ("cvt.sat.s8.s32", "bits"),
     ("cvt.sat.u8.s32", "bits"),
 )
-# Sixteen terms of up to 1 and an initial value of up to 8, added in any order,
-# truncated or not: a few units in the last place of 24.
-SUM_ERROR = 2.0**-17
 _THREADS = 128
 _NUMBERS = 2048  # that are converted
-
-Words = np.ndarray[Any, Any]  # of uint32
-
-
-@dataclass(frozen=True)
-class Probe:
-    """One kernel with its inputs, arrays of uint32, and the words that it writes.
-
-    forms: what each part of the result, split evenly, is called and how it is compared:
-        "bits", or a float type whose NaN are all alike; "accumulators" allows for terms
-        added in another order
-    capability: of the oldest GPU that has the instruction
-    """
-
-    name: str
-    file: str
-    inputs: tuple[Words, ...]
-    words: int
-    forms: tuple[tuple[str, str], ...]
-    blocks: int = 1
-    threads: int = WARP_SIZE
-    capability: int = 80
-
-    @property
-    def ptx(self) -> str:
-        """The text that its kernel is in."""
-        return (FOLDER / f"{self.file}.ptx").read_text()
-
-    def emulated(self) -> Words:
-        """The emulator's result."""
-        found = self._blank()
-        arguments = [*(words.copy() for words in self.inputs), found]
-        kernel = self.name.split(":")[0]
-        grid, block = (self.blocks, 1, 1), (self.threads, 1, 1)
-        emulate(self.ptx, kernel, grid, block, arguments, hazards=False)
-        return found
-
-    def run(self, device: Device) -> Words:
-        """The result of `device`."""
-        kernel = device.kernel(self.ptx, self.name.split(":")[0])
-        arrays = [device.array(words) for words in self.inputs]
-        found = device.array(self._blank())
-        kernel((self.blocks, 1, 1), (self.threads, 1, 1), [*arrays, found])
-        return device.host(found)
-
-    def differences(self, got: Words, expected: Words) -> dict[str, int]:
-        """How many words differ, by form; only the forms with any."""
-        parts = len(self.forms)
-        found = {}
-        for (name, kind), one, two in zip(
-            self.forms, np.split(got, parts), np.split(expected, parts), strict=True
-        ):
-            count = int(np.count_nonzero(~_equal(one, two, kind)))
-            if count:
-                found[name] = count
-        return found
-
-    def _blank(self) -> Words:
-        return np.full(self.words, 0xFFFFFFFF, np.uint32)
 
 
 def all_probes() -> list[Probe]:
@@ -126,6 +61,7 @@ def all_probes() -> list[Probe]:
         _swizzle(),
         *_conversions(),
         *_shuffles(),
+        *instruction_probes(),
     ]
 
 
@@ -152,34 +88,10 @@ def read_golden(text: str) -> tuple[dict[str, Any], dict[str, Words]]:
     return value["about"], results
 
 
-def _equal(one: Words, two: Words, kind: str) -> Words:
-    """Which words agree, by word."""
-    same = one == two
-    if kind == "bits":
-        return same
-    if kind == "accumulators":
-        a, b = one.view(np.float32), two.view(np.float32)
-        return same | (np.abs(a - b) <= SUM_ERROR)
-    if kind == "f32":
-        return same | (np.isnan(one.view(np.float32)) & np.isnan(two.view(np.float32)))
-    halves_one, halves_two = one.view(np.uint16), two.view(np.uint16)
-    both_nan = _is_nan(halves_one, kind) & _is_nan(halves_two, kind)
-    return ((halves_one == halves_two) | both_nan).reshape(-1, 2).all(axis=1)
-
-
-def _is_nan(halves: Words, kind: str) -> Words:
-    infinity = {"f16": 0x7C00, "bf16": 0x7F80}[kind]
-    return (halves & 0x7FFF) > infinity
-
-
-def _generator(name: str) -> np.random.Generator:
-    return np.random.default_rng(list(name.encode()))
-
-
 def _matrix_moves() -> Iterator[Probe]:
     """Every 16-bit element has a value of its own; rows are addressed out of order."""
     tile = np.arange(256, dtype=np.uint16).view(np.uint32)
-    rows = _generator("rows").permutation(WARP_SIZE).astype(np.uint32) * 16
+    rows = generator_of("rows").permutation(WARP_SIZE).astype(np.uint32) * 16
     for file, capability in (("ldmatrix", 80), ("stmatrix", 90)):
         for count in (1, 2, 4):
             for end in ("", "_trans"):
@@ -225,7 +137,7 @@ def _mma_probe(
     integers: bool = False,
 ) -> Probe:
     name = f"mma_{form}{suffix}"
-    generator = _generator(name)
+    generator = generator_of(name)
     a, b = make(generator, 4 * WARP_SIZE), make(generator, 2 * WARP_SIZE)
     if integers:
         # Near the ends of the range too, where satfinite matters.
@@ -287,7 +199,7 @@ def _swizzle() -> Probe:
 
 def _conversions() -> Iterator[Probe]:
     """Numbers of every size, halfway cases, infinities, NaN, and any bits at all."""
-    generator = _generator("conversions")
+    generator = generator_of("conversions")
     yield _conversion("convert_f32", _hard_singles(generator), FROM_F32)
     words = generator.integers(0, 2**32, _NUMBERS, np.uint32)
     words[:512] = generator.integers(-300, 300, 512).astype(np.int32).view(np.uint32)
@@ -325,7 +237,7 @@ def _hard_singles(generator: np.random.Generator) -> Words:
 def _shuffles() -> Iterator[Probe]:
     """Widths of 32, 16 and 8 lanes: operand c holds the clamp and the segment mask."""
     values = np.arange(1000, 1000 + WARP_SIZE, dtype=np.uint32)
-    places = _generator("places").integers(0, WARP_SIZE, WARP_SIZE, np.uint32)
+    places = generator_of("places").integers(0, WARP_SIZE, WARP_SIZE, np.uint32)
     modes = ("shfl.idx", "shfl.up", "shfl.down", "shfl.bfly")
     for width in (32, 16, 8):
         segment = (WARP_SIZE - width) << 8

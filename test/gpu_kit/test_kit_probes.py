@@ -11,7 +11,8 @@ from alcop_mlir.errors import CompileError
 from alcop_mlir.runtime import ptx
 from alcop_mlir.target import find_target
 from bench.gpu import probes
-from bench.gpu.probes import Probe, all_probes
+from bench.gpu.probe import FOLDER, Probe
+from bench.gpu.probes import all_probes
 
 GOLDEN = sorted(Path(__file__).parent.glob("golden/*.json"))
 PROBES = {probe.name: probe for probe in all_probes()}
@@ -64,7 +65,7 @@ def test_results_are_kept_exactly() -> None:
         assert np.array_equal(found[name], words)
 
 
-@pytest.mark.parametrize("path", sorted(probes.FOLDER.glob("*.ptx")), ids=str)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ptx")), ids=str)
 def test_probes_can_be_assembled(path: Path) -> None:
     if ptx.find_ptxas() is None:
         pytest.skip("needs ptxas")
