@@ -19,12 +19,12 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.target import MAX_REGISTERS_PER_THREAD, WARP_SIZE
 
-# Registers for vectors, where an iteration's fragments are held besides: what is left
-# are addresses, counters and masks. Of attention with tiles of 64 and 128 rows, heads
-# of 32 to 128, one estimated at 224 takes 254 with ptxas 13.5; those at 252 take 233 to
-# 244, or spill 40 to 1044 bytes where they mask or read all operands in the loop.
-# python bench/bench_attention.py --registers
-VECTOR_REGISTERS = MAX_REGISTERS_PER_THREAD - 24
+# Registers for vectors, where fragments of an iteration are held besides: what is left
+# are addresses, counters and masks. Attention of `bench/attention_tiles.py` with two
+# register stages, ptxas 13.5: where 144 and 208 are counted, it takes 137 and 182, but
+# causal, with 208, it spills 84 bytes; with 252 it takes 230, and spills 12 if causal;
+# with 308 to 340 it spills 24 to 788.
+VECTOR_REGISTERS = MAX_REGISTERS_PER_THREAD - 55
 
 _CONTRACT = "vector.contract"
 _WORD_BITS = 32

@@ -176,7 +176,7 @@ func.func @large_heads(%K: memref<1024x128xf16>, %V: memref<1024x128xf16>, %C: m
     %k = memref.alloc() : memref<64x128xf16, #ws>
     %v = memref.alloc() : memref<64x128xf16, #ws>
     %fq = vector.transfer_read %Q[%c0, %c0], %h {in_bounds = [true, true]} : memref<64x128xf16, #ws>, vector<16x128xf16>
-    // expected-remark @below {{1 register stages instead of 2: vectors would take about 500 registers per thread, expected at most 231}}
+    // expected-remark @below {{1 register stages instead of 2: vectors would take about 500 registers per thread, expected at most 200}}
     %o, %l = scf.for %n = %c0 to %c1024 step %c64 iter_args(%acc = %zo, %sum = %zl) -> (vector<16x128xf32>, vector<16xf32>) {
       %gk = memref.subview %K[%n, 0] [64, 128] [1, 1] : memref<1024x128xf16> to memref<64x128xf16, strided<[128, 1], offset: ?>>
       memref.copy %gk, %k : memref<64x128xf16, strided<[128, 1], offset: ?>> to memref<64x128xf16, #ws>
