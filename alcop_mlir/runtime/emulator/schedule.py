@@ -37,6 +37,7 @@ from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, liv
 from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
+from alcop_mlir.runtime.emulator.unwritten import follow, settle, use
 
 Picker = Callable[[list[Cohort]], Cohort]
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
@@ -168,9 +169,27 @@ class Runner:
             self._run_apart(cohort, span, mask)
             return
         self._account(cohort, span, mask, span.stop - span.start)
-        for op in span.ops:
-            op(cohort, mask)
+        if cohort.origins:
+            self._follow(cohort, span.start, span, mask)
+        else:
+            for number, op in enumerate(span.ops):
+                op(cohort, mask)
+                if cohort.unwritten:
+                    at = span.after[number]
+                    settle(cohort, self.program.flow(at - 1), mask)
+                    self._follow(cohort, at, span, mask)
+                    break
         self._leave(cohort, span, mask)
+
+    def _follow(self, cohort: Cohort, start: int, span: Span, mask: Mask) -> None:
+        """The rest of a span, one by one, while values come from unwritten bytes."""
+        stop = span.stop - (span.end is not None)
+        for at in range(start, stop):
+            flow = self.program.flow(at)
+            cohort.grow()
+            follow(cohort, mask, flow)
+            if self.program.rows[at].orders:
+                cohort.warp_sync(mask)
 
     def _run_apart(self, cohort: Cohort, span: Span, mask: Array) -> None:
         """A span with .sync instructions for warps of which only a part is here."""
@@ -178,8 +197,9 @@ class Runner:
         if pc < meeting:
             self._account(cohort, span, mask, meeting - pc)
             for at in range(pc, meeting):
-                self.program.op(at)(cohort, mask)
+                flow = self.program.flow(at)
                 cohort.grow()
+                follow(cohort, mask, flow)
             cohort.push(meeting, mask)
             return
         row = self.program.rows[pc]
@@ -189,10 +209,10 @@ class Runner:
             cohort.parked[pc] = apart if known is None else known | apart
         if together is None:
             return
-        op = self.program.op(pc)
+        flow = self.program.flow(pc)
         cohort.grow()
         self._account(cohort, span, together, 1)
-        op(cohort, together)
+        follow(cohort, together, flow)
         if row.orders:
             cohort.warp_sync(together)
         cohort.push(pc + 1, together)
@@ -263,6 +283,7 @@ class Runner:
         taken: Mask | bool = mask
         rest: Mask | bool = False
         if end.guard is not None:
+            use(cohort, end.guard[0], end.ins, mask, "decides a branch")
             taken, rest = _split_by_guard(cohort, end.guard, mask)
         if not isinstance(rest, bool):
             cohort.push(span.stop, rest)

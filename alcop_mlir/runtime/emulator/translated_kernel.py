@@ -47,6 +47,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Name,
     unsupported,
 )
+from alcop_mlir.runtime.emulator.unwritten import Flow
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Span:
     start: int
     stop: int
     ops: tuple[Op, ...]
+    after: tuple[int, ...]  # where each op leaves off
     end: End | None
     meetings: tuple[int, ...]
     aligned: bool  # some meeting needs all lanes of the warp
@@ -109,6 +111,7 @@ class TranslatedKernel:
         self.granule = _shared_granule(self.code, self.rows)
         self._spans: dict[int, Span] = {}
         self._ops: dict[int, Op] = {}
+        self._flows: dict[int, Flow] = {}
 
     def translator(self, pc: int) -> Translator:
         """That of the function to which an instruction belongs."""
@@ -164,18 +167,30 @@ class TranslatedKernel:
                 break
         body = stop - 1 if end is not None else stop
         is_barrier = end is not None and end.kind == "barrier"
-        ops = tuple(self._joined(start, body, is_barrier))
+        ops, after = self._joined(start, body, is_barrier)
         meetings = tuple(i for i in range(start, body) if rows[i].meets)
         aligned = any(rows[i].meets == "warp" for i in meetings)
-        return Span(start, stop, ops, end, meetings, aligned)
+        return Span(start, stop, tuple(ops), tuple(after), end, meetings, aligned)
 
-    def _joined(self, start: int, stop: int, before_barrier: bool) -> list[Op]:
+    def flow(self, pc: int) -> Flow:
+        """The registers of one instruction, to follow what is in them."""
+        found = self._flows.get(pc)
+        if found is None:
+            ins, row, op = self.code[pc], self.rows[pc], self.op(pc)
+            found = Flow.of(self.translator(pc), ins, row, op)
+            self._flows[pc] = found
+        return found
+
+    def _joined(
+        self, start: int, stop: int, before_barrier: bool
+    ) -> tuple[list[Op], list[int]]:
         """The ops of a span: `mma` in groups, new epochs where they are needed.
 
         After a warp-synchronising instruction the warp needs a new epoch before its
         next shared access; several such instructions in a row share one.
         """
         ops: list[Op] = []
+        after: list[int] = []
         synced, written = False, True
         i = start
         while i < stop:
@@ -184,6 +199,7 @@ class TranslatedKernel:
             by_lanes = row.touches_shared and not row.reads_as_one
             if synced and (by_lanes or (row.touches_shared and written)):
                 ops.append(new_epoch)
+                after.append(i)
                 synced, written = False, False
             written = written or by_lanes
             if row.is_multiply and self.code[i].guard is None:
@@ -194,9 +210,11 @@ class TranslatedKernel:
             synced = synced or row.orders
             if op is not nothing:
                 ops.append(op)
+                after.append(i)
         if synced and not before_barrier:
             ops.append(new_epoch)
-        return ops
+            after.append(stop)
+        return ops, after
 
     def _multiply_run(self, start: int, stop: int) -> tuple[Op, int]:
         """The longest run of independent `mma` of one type from `start`."""

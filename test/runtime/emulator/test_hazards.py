@@ -198,7 +198,8 @@ def test_reports_are_deduplicated() -> None:
 
 
 def test_the_number_of_reports_is_limited() -> None:
-    body = "\n".join(f"ld.shared.u32 %v, [cells+{4 * i}];" for i in range(30))
+    use = "st.global.u32 [%out], %v;"
+    body = "\n".join(f"ld.shared.u32 %v, [cells+{4 * i}]; {use}" for i in range(30))
     text = module(TWO_WARPS + body, ["u64", "u64"])
     arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     for limit in (1, 7, 20):
@@ -208,7 +209,8 @@ def test_the_number_of_reports_is_limited() -> None:
 
 def test_a_frequent_kind_leaves_room_for_others() -> None:
     """Beyond the limit the first report of each other kind is still kept."""
-    reads = [f"ld.shared.u32 %v, [cells+{4 * i}];" for i in range(30)]
+    use = "st.global.u32 [%out], %v;"
+    reads = [f"ld.shared.u32 %v, [cells+{4 * i}]; {use}" for i in range(30)]
     body = "\n".join([*reads, "st.shared.u32 [%cells], %i;"])
     text = module(TWO_WARPS + body, ["u64", "u64"])
     arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
@@ -219,7 +221,9 @@ def test_a_frequent_kind_leaves_room_for_others() -> None:
 
 
 def test_hazards_can_be_left_out() -> None:
-    text = module(TWO_WARPS + "ld.shared.u32 %v, [%at];", ["u64", "u64"])
+    text = module(
+        TWO_WARPS + "ld.shared.u32 %v, [%at]; st.global.u32 [%out], %v;", ["u64", "u64"]
+    )
     arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     assert launch(text, "kernel", (1,), (64,), arrays).hazards
     assert launch(text, "kernel", (1,), (64,), arrays, hazards=False).hazards == ()
@@ -238,6 +242,8 @@ def test_source_line() -> None:
 
 
 def test_no_source_line_without_loc() -> None:
-    text = module(TWO_WARPS + "ld.shared.u32 %v, [%at];", ["u64", "u64"])
+    text = module(
+        TWO_WARPS + "ld.shared.u32 %v, [%at]; st.global.u32 [%out], %v;", ["u64", "u64"]
+    )
     arrays = [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
     assert launch(text, "kernel", (1,), (64,), arrays).hazards[0].source is None

@@ -326,6 +326,11 @@ WRONG_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"meets": "members"},
         MEETING.format(MULTIPLY),
     ),
+    "selects": (
+        "selp",
+        {"selects": False},
+        "ld.shared.u32 %x, [cells];\nsetp.lt.u32 %p, %i, 64;\nselp.u32 %v, %i, %x, %p;",
+    ),
     "orders": ("movmatrix.sync.aligned", {"orders": False}, EXCHANGE),
     "counted_as": ("selp", {"counted_as": "integer"}, "selp.u32 %v, %i, 0, %p;"),
     "counted_as, mma": ("mma.sync.aligned", {"counted_as": "integer"}, MULTIPLY),

@@ -9,6 +9,7 @@ one shadow for all blocks until an access differs between blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -107,6 +108,11 @@ class SharedShadow:
         self.write_line = np.zeros(n, np.int32)
         self.read = np.zeros((n, warps), np.int32)
         self.read_line = np.zeros((n, warps), np.int32)
+        # Of values that come from unwritten bytes: the number of the load; see
+        # `unwritten`. The report of each, should its value be used.
+        self.origin: Array | None = None
+        self._loads: dict[int, int] = {}
+        self._uses: list[Hazard] = []
 
     def widen(self, blocks: int) -> None:
         """From one shadow for all blocks to one for each."""
@@ -115,26 +121,30 @@ class SharedShadow:
             return
         for name in ("state", "writer", "written", "write_line"):
             setattr(self, name, np.tile(getattr(self, name), blocks))
+        if self.origin is not None:
+            self.origin = np.tile(self.origin, blocks)
         self.read = np.tile(self.read, (blocks, 1))
         self.read_line = np.tile(self.read_line, (blocks, 1))
         self.copies = blocks
 
-    def on_read(self, lanes: Lanes, collective: bool = False) -> None:
+    def on_read(self, lanes: Lanes, collective: bool = False) -> Array | None:
         """Checks and records a read.
 
         A `collective` read (ldmatrix) is one of the whole warp. The warp begins a new
         epoch after it, so that its lanes need not be told apart.
         """
         if not lanes.offset.size:
-            return
+            return None
         access = _Access(self, lanes, collective)
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
         horizon = self.clocks.horizon.reshape(-1).take(access.row + writer)
         state = self.state.take(at)
         ready = (state & (WRITTEN | IN_FLIGHT)) == WRITTEN
+        origins: Array | None = None
         if not ready.all() or (written >= horizon).any():
             self._explain_read(access)
+            origins = self._origins(access, state == 0)
         cell = at * self.clocks.warps + access.warp
         read, stamp = self.read.reshape(-1), access.stamp
         if collective:
@@ -148,6 +158,40 @@ class SharedShadow:
             if other.any():  # two lanes read the same granule in this instruction
                 read[cell[other]] = np.broadcast_to(many, cell.shape)[other]
         self.read_line.reshape(-1)[cell] = lanes.ins.line
+        return origins
+
+    def _origins(self, access: _Access, missing: Array) -> Array | None:
+        """The origins of an access; that of bytes never written is this load."""
+        if not missing.any():
+            return None
+        line = access.ins.line
+        number = self._loads.get(line)
+        if number is None:
+            number = self._loads[line] = len(self._uses) + 1
+            self._uses.append(self._describe(UNINITIALISED, missing, access))
+        known = number if self.origin is None else self.origin.take(access.at)
+        return np.where(missing, np.where(known == 0, number, known), 0)
+
+    def taint(self, lanes: Lanes, origin: Array) -> None:
+        """A store of values that come from unwritten bytes writes nothing."""
+        if self.copies > 1 and not lanes.per_block:
+            blocks = lanes.owner.blocks
+            lanes, origin = lanes.widened(), np.tile(origin, blocks)
+        bad = origin != 0
+        if not bad.any():
+            return
+        access = _Access(self, lanes)
+        at = access.at[bad]
+        if self.origin is None:
+            self.origin = np.zeros(self.state.size, np.int32)
+        self.state[at] = 0
+        self.origin[at] = origin[bad][:, None]
+
+    def report_unwritten(self, number: int, how: str, ins: Instruction) -> None:
+        """What a load has read from unwritten bytes is used."""
+        known = self._uses[number - 1]
+        message = f"{known.message}; its value {how} at PTX line {ins.line}: "
+        self.reports.add(replace(known, message=f"{message}`{ins.text}`"))
 
     def on_write(
         self,
@@ -177,6 +221,7 @@ class SharedShadow:
         self._check_write(access, (state & ATOMIC) == 0, None)
         if (state == 0).any():
             self._explain_read(access)
+            self._each(UNINITIALISED, state == 0, None, access, access.warp)
         self._set_writer(access)
         self.state[access.at] = state | WRITTEN | ATOMIC
 
@@ -246,7 +291,9 @@ class SharedShadow:
         self, kind: str, what: str, lanes: Lanes, entry: int, other: int | None
     ) -> None:
         block, warp = int(lanes.block()[entry]), int(lanes.warp()[entry])
-        self._add(kind, what, lanes.ins, other, block, warp, int(lanes.offset[entry]))
+        byte = int(lanes.offset[entry])
+        made = self._made(kind, what, lanes.ins, other, block, warp, byte)
+        self.reports.add(made)
 
     def _explain_read(self, access: _Access) -> None:
         at = access.at
@@ -255,7 +302,6 @@ class SharedShadow:
         flying = (state & IN_FLIGHT) != 0
         raced = self._is_unordered(access, writer, written) & ~flying
         self._each(READ_IN_FLIGHT, flying, line, access, writer)
-        self._each(UNINITIALISED, state == 0, None, access, writer)
         self._each(READ_AFTER_WRITE, raced, line, access, writer)
 
     def _explain_write(
@@ -316,21 +362,39 @@ class SharedShadow:
         for i in first:
             row, column = int(rows[i]), int(columns[i])
             line = None if lines is None else int(lines[row, column])
-            copy = int(access.copy[row, 0]) if access.copy.size > 1 else 0
-            granule = int(access.at[row, column]) - copy * self.granules
-            warp, who = int(access.warp[row, 0]), int(other[row, column])
-            pair = "no barrier between"
-            if warp == who:
-                pair = "different lanes of one warp with no bar.warp.sync between"
-            byte = granule * self.granule
-            text = WHAT[kind].format(other=who, warp=warp, byte=byte, pair=pair)
-            text += f": `{access.ins.text}`"
-            if line:
-                text += f"; the other access is PTX line {line}: "
-                text += f"`{self.reports.text(line)}`"
-            self._add(kind, text, access.ins, line, copy, warp, byte)
+            who = int(other[row, column])
+            self.reports.add(self._hazard(kind, access, row, column, who, line))
 
-    def _add(
+    def _describe(self, kind: str, bad: Array, access: _Access) -> Hazard:
+        """The report of the first of these granules, without another access."""
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        return self._hazard(kind, access, row, column, -1, None)
+
+    def _hazard(
+        self,
+        kind: str,
+        access: _Access,
+        row: int,
+        column: int,
+        other: int,
+        line: int | None,
+    ) -> Hazard:
+        """The report of one granule of an access; `line` is the other access."""
+        copy = int(access.copy[row, 0]) if access.copy.size > 1 else 0
+        granule = int(access.at[row, column]) - copy * self.granules
+        warp = int(access.warp[row, 0])
+        pair = "no barrier between"
+        if warp == other:
+            pair = "different lanes of one warp with no bar.warp.sync between"
+        byte = granule * self.granule
+        text = WHAT[kind].format(other=other, warp=warp, byte=byte, pair=pair)
+        text += f": `{access.ins.text}`"
+        if line:
+            text += f"; the other access is PTX line {line}: "
+            text += f"`{self.reports.text(line)}`"
+        return self._made(kind, text, access.ins, line, copy, warp, byte)
+
+    def _made(
         self,
         kind: str,
         what: str,
@@ -339,8 +403,8 @@ class SharedShadow:
         copy: int,
         warp: int,
         byte: int,
-    ) -> None:
+    ) -> Hazard:
         block = self.name_block(copy)
         message = f"block {block} {what}"
         where = (block, warp, byte, "shared", ins.source)
-        self.reports.add(Hazard(kind, message, ins.line, other, *where))
+        return Hazard(kind, message, ins.line, other, *where)

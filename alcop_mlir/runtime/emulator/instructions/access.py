@@ -60,8 +60,7 @@ def load(access: Access, used: Parts = ()) -> Array:
         return _load_generic(access, used)
     if space == "shared":
         lanes = shared_lanes(access)
-        if batch.shadow is not None:
-            batch.shadow.on_read(lanes, collective)
+        check_read(cohort, lanes, collective)
         note_shared(cohort, lanes)
         return lanes.place(read_shared(cohort, lanes))
     if space == "local":
@@ -92,7 +91,10 @@ def _load_generic(access: Access, used: Parts) -> Array:
 
 def store(access: Access, value: Array) -> None:
     """Writes a register of MOVED_AS[size] to each lane's address."""
-    space = access.space
+    space, storing = access.space, access.cohort.storing
+    if storing is not None and space not in ("generic", "shared"):
+        how = "reaches memory"
+        access.cohort.report_used(storing, access.mask, access.ins, how)
     if space == "generic":
         for part in split_generic(access):
             store(part, value)
@@ -180,6 +182,21 @@ def shared_lanes(access: Access, width: int = LANES) -> Lanes:
     return lanes
 
 
+def check_read(cohort: Cohort, lanes: Lanes, collective: bool = False) -> None:
+    """Looks for races of a read, and notes which of its bytes nothing has written."""
+    shadow = cohort.batch.shadow
+    if shadow is None:
+        return
+    origins = shadow.on_read(lanes, collective)
+    if origins is None:
+        return
+    if len(origins) != lanes.offset.size:
+        lanes = lanes.widened()
+    for i in range(origins.shape[1]):
+        part = (i * shadow.granule, shadow.granule, lanes.place(origins[:, i]))
+        cohort.unwritten.append(part)
+
+
 def note_shared(cohort: Cohort, lanes: Lanes) -> None:
     """Tells the observers of a shared access."""
     for observer in cohort.observers:
@@ -209,6 +226,8 @@ def store_shared(cohort: Cohort, lanes: Lanes, value: Array) -> None:
     overlaps = None if shadow is None else shadow.on_write(lanes, changes=changes)
     note_shared(cohort, lanes)
     write_shared(cohort, lanes, entries)
+    if shadow is not None and cohort.storing is not None:
+        shadow.taint(lanes, lanes.pick(cohort.storing))
     if shadow is not None and overlaps is not None:
         differs = _bits(read_shared(cohort, lanes)) != _bits(entries)
         clash = np.flatnonzero(differs)  # counted through the blocks, if by block

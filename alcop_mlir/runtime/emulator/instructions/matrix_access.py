@@ -79,8 +79,7 @@ def load_matrix(t: Translator, ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
         lanes = lanes_of(cohort, mask)
         access.note_shared(cohort, lanes)
-        if cohort.batch.shadow is not None:
-            cohort.batch.shadow.on_read(lanes, collective=True)
+        access.check_read(cohort, lanes, collective=True)
         rows = lanes.place(access.read_shared(cohort, lanes))[..., None]
         if transposed:
             cells = rows.view(U16).reshape(*rows.shape[:2], count, 8, 8)

@@ -41,6 +41,8 @@ class Opcode:
     ends:       how it ends a span, or "": lanes may go elsewhere, or wait, after it
     meets:      the lanes that wait for each other at it: all of the warp (.aligned),
                 those that the last operand names, or none
+    selects:    whether unwritten bits among its sources matter only where they change
+                its result: they are chosen among, not computed with
     orders:     whether the earlier accesses of all lanes of a warp come before it
     counted_as: its class in counters and traces
     """
@@ -59,6 +61,7 @@ class Opcode:
     ] = ""
     meets: Literal["", "warp", "members"] = ""
     orders: bool = False
+    selects: bool = False
     counted_as: str = "integer"
 
     @property

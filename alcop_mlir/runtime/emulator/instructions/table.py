@@ -78,7 +78,8 @@ def _move(name: str, translate: Handler) -> Opcode:
 
 def _warp(name: str, translate: Handler) -> Opcode:
     """An exchange among the lanes that a member mask names."""
-    return Opcode(name, translate, meets="members", counted_as="warp")
+    is_moved = name == "shfl.sync"
+    return Opcode(name, translate, meets="members", selects=is_moved, counted_as="warp")
 
 
 def _memory(
@@ -100,7 +101,13 @@ def _memory(
 
 def _multiply(name: str, translate: Handler, *of: str) -> Opcode:
     return Opcode(
-        name, translate, of=of, meets="warp", orders=True, counted_as=MULTIPLY
+        name,
+        translate,
+        of=of,
+        meets="warp",
+        orders=True,
+        selects=True,
+        counted_as=MULTIPLY,
     )
 
 
@@ -205,13 +212,13 @@ OPCODES = (
         "Comparison and Selection Instructions",
         _both("set", predicate.set_value),
         _both("setp", predicate.set_predicate),
-        _move("selp", predicate.select),
+        replace(_move("selp", predicate.select), selects=True),
         _move("slct", predicate.select_by_sign),
     ),
     *_chapter(
         "Logic and Shift Instructions",
-        _other("and", lanewise(np.bitwise_and, own, own)),
-        _other("or", lanewise(np.bitwise_or, own, own)),
+        replace(_other("and", lanewise(np.bitwise_and, own, own)), selects=True),
+        replace(_other("or", lanewise(np.bitwise_or, own, own)), selects=True),
         _other("xor", lanewise(np.bitwise_xor, own, own)),
         _other("not", lanewise(np.invert, own)),
         _other("cnot", lanewise(ints.logical_not, wrapping)),

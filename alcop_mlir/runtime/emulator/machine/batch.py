@@ -16,16 +16,29 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 
 class SharedWatcher(Protocol):
-    """Watches the shared memory of a batch."""
+    """Watches the shared memory of a batch, in granules of so many bytes."""
+
+    granule: int
 
     def widen(self, blocks: int) -> None:
         """From now on the blocks differ: one record for each, not one for all."""
 
-    def on_read(self, lanes: Lanes, collective: bool = False) -> None:
-        """Before a read; `collective`: by the whole warp, as ldmatrix does."""
+    def on_read(self, lanes: Lanes, collective: bool = False) -> Array | None:
+        """Before a read; `collective`: by the whole warp, as ldmatrix does.
+
+        Returns the origins of bytes that nothing has written, int32 (entries, granules
+        of an entry), with an entry for each block if they differ; None: all are.
+        """
+
+    def taint(self, lanes: Lanes, origin: Array) -> None:
+        """After a store of values with these origins: 0 is a value that is fine."""
+
+    def report_unwritten(self, number: int, how: str, ins: Instruction) -> None:
+        """What the load with that number has read from unwritten bytes is used."""
 
     def on_write(
         self,

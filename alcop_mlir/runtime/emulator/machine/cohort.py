@@ -91,6 +91,12 @@ class Cohort(WarpRange):
         self.span_start = 0
         self.pending: tuple[Mask, int, int] | None = None
         self._local: BlockMemory | None = None
+        # Values of bytes that nothing has written, see `unwritten`: by slot, the origin
+        # of each lane; of the load that runs, (byte, size, origins) of each part; of
+        # the value that a store writes.
+        self.origins: dict[int, Array] = {}
+        self.unwritten: list[tuple[int, int, Array]] = []
+        self.storing: Array | None = None
         # What functions that call themselves have set aside, by the depth of calls.
         self.saved: list[dict[int, Array]] = []
 
@@ -116,6 +122,18 @@ class Cohort(WarpRange):
             copies = self.blocks * self.warps * LANES
             self._local = BlockMemory(copies, size, POISON)
         return self._local
+
+    def report_used(
+        self, origin: Array, mask: Mask, ins: Instruction, how: str
+    ) -> None:
+        """Reports the loads of unwritten bytes whose values `ins` uses."""
+        shadow = self.batch.shadow
+        if shadow is None:
+            return
+        on = origin if mask is None else np.where(mask, origin, 0)
+        for number in np.unique(on).tolist():
+            if number:
+                shadow.report_unwritten(number, how, ins)
 
     def grow_local(self, size: int) -> None:
         """Makes `.local` memory of at least so many bytes for each thread."""
