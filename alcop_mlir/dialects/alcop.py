@@ -72,7 +72,7 @@ This file must not postpone annotations: the base classes of a dialect read them
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from alcop_mlir.bindings import PROVIDER, ext, ir
@@ -125,7 +125,8 @@ class PipelineAttr(Alcop.Attribute, name="pipeline"):
 class WindowAttr(Alcop.Attribute, name="window"):
     """The window of a convolution: lists with an entry per spatial dimension.
 
-    size, strides, dilations; low, high: zeros before and after the image; groups
+    size, strides, dilations; low, high: zeros before and after the image, or where
+    negative pixels that no window sees; groups
     """
 
     parameters: ir.DictAttr
@@ -416,7 +417,8 @@ def _is_gather(op: ir.Operation) -> bool:
     return True
 
 
-_WINDOW_LISTS = {"size": 1, "strides": 1, "dilations": 1, "low": 0, "high": 0}
+# Each with the least that it may hold; None for any number.
+_WINDOW_LISTS = {"size": 1, "strides": 1, "dilations": 1, "low": None, "high": None}
 
 
 def _is_im2col(op: ir.Operation) -> bool:
@@ -429,10 +431,12 @@ def _is_im2col(op: ir.Operation) -> bool:
     if missing:
         return _invalid(op, f"expects a window with {', '.join(missing)}")
     for name, least in _WINDOW_LISTS.items():
-        if len(window[name]) != source.rank - 2 or min(window[name]) < least:
+        is_small = least is not None and min(window[name], default=least) < least
+        if len(window[name]) != source.rank - 2 or is_small:
+            bound = "" if least is None else f"of at least {least} "
             return _invalid(
                 op,
-                f"expects {source.rank - 2} {name} of at least {least} for {source}, "
+                f"expects {source.rank - 2} {name} {bound}for {source}, "
                 f"got {window[name]}",
             )
     groups = window["groups"]
@@ -476,12 +480,12 @@ def _is_rows(op: ir.Operation) -> bool:
     """Whether the matrix has the elements of the source, of known shapes."""
     source, matrix = op.operands[0].type, op.results[0].type
     is_fit = all(
-        isinstance(kind, ir.MemRefType) and kind.has_static_shape and kind.rank > 1
-        for kind in (source, matrix)
+        isinstance(kind, ir.MemRefType) and kind.rank > 1 for kind in (source, matrix)
     )
-    rows = math.prod(source.shape[:-1]) if is_fit else 0
+    rows = _count(source.shape[:-1]) if is_fit else 0
     if RECTANGLES in op.attributes:
-        if not _is_rectangles(get_plain(op, RECTANGLES), source, rows):
+        is_known = is_fit and source.has_static_shape
+        if not is_known or not _is_rectangles(get_plain(op, RECTANGLES), source, rows):
             return _invalid(
                 op,
                 "expects rectangles = {places = [P, Q], sides = [high, wide]} and a "
@@ -497,10 +501,16 @@ def _is_rows(op: ir.Operation) -> bool:
     ):
         return _invalid(
             op,
-            "expects a memref of a known shape without gaps in its rows, and a matrix "
-            f"of these rows, got {source} and {matrix}",
+            "expects a memref without gaps in its rows, and a matrix of these rows, "
+            f"got {source} and {matrix}",
         )
     return True
+
+
+def _count(sizes: Sequence[int]) -> int:
+    """The product of sizes as a type has it."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return dynamic if dynamic in sizes else math.prod(sizes)
 
 
 def _is_rectangles(given: Any, source: ir.Type, rows: int) -> bool:

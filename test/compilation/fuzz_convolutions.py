@@ -3,8 +3,9 @@
 Sizes, windows, strides, dilations, zeros around the image and between its pixels,
 groups, layouts, types, and sizes known at run time only are drawn; also convolutions
 that add to windows of their outputs; of half of them, schedules with rectangles of
-positions, where these have any. Each is run on the emulator, which finds no
-hazard, on small whole numbers: results are NumPy's, and those of the reference.
+positions, where these have any. Each is run on the emulator, which finds no hazard, on
+small whole numbers: results are NumPy's, and those of the reference. Programs of sizes
+known at run time only are run at up to three.
 
 The state is a file with a line per form, so that a run goes on where the last stopped.
 """
@@ -16,7 +17,7 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,9 +56,9 @@ def draw_form(draw: random.Random) -> Form:
     if not name.endswith("_q") and draw.random() < 0.4:
         form = _generic(draw, form)
     if draw.random() < 0.25:
-        return _transposed(draw, form)
+        form = _transposed(draw, form)
     if draw.random() < 0.2:
-        letters = ("n", *form.spatial)
+        letters = [*(("n",) if "n" in form.operands[0] else ()), *form.spatial]
         count = draw.randint(1, len(letters))
         form = replace(form, open="".join(draw.sample(letters, count)))
     return form
@@ -104,8 +105,6 @@ def _generic(draw: random.Random, form: Form) -> Form:
         letter: replace(window, backwards=draw.random() < 0.2)
         for letter, window in form.windows.items()
     }
-    if "c" not in operands[0] or form.sizes["c"] < 16:
-        windows = form.windows  # SIMT fallbacks read forwards where sizes are open
     return replace(form, name="", layouts=" ".join(operands), windows=windows)
 
 
@@ -144,6 +143,8 @@ def try_form(seed: int) -> Counter[str]:
         form = draw_form(draw)
     try:
         program = _checked(form, draw.choice(SCHEDULES))
+        for other in _of_other_sizes(draw, form):
+            other.run(program)
     except (AlcopError, AssertionError) as error:
         raise AssertionError(f"seed {seed}, {form}: {error}") from error
     schedules = [kernel.schedule for kernel in program.function.kernels]
@@ -155,6 +156,20 @@ def try_form(seed: int) -> Counter[str]:
     seen["transposed"] += _is_transposed(form)
     seen["sizes known at run time only"] += bool(form.open)
     return seen
+
+
+def _of_other_sizes(draw: random.Random, form: Form) -> Iterator[Form]:
+    """Two that the same program has to run: tiny ones, and some of odd sizes."""
+    for _ in range(2 if form.open else 0):
+        images = draw.randint(1, 4) if "n" in form.open else form.sizes["n"]
+        extents = [
+            draw.choice((1, 2, 3, 5, 7)) if one in form.open else window.extent
+            for one, window in ((one, form.windows[one]) for one in form.spatial)
+        ]
+        other = form.of_extents(images, *extents)
+        fits = all(other.windows[one].count > 0 for one in form.spatial)
+        if fits and ops(other) <= MOST_OPS:
+            yield other
 
 
 def _checked(form: Form, schedule: str) -> Program:

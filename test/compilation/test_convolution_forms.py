@@ -16,7 +16,7 @@ import alcop_mlir
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import linalg
 from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.errors import LaunchError
+from alcop_mlir.errors import AlcopError, LaunchError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.runtime import checking
@@ -224,6 +224,56 @@ def _convolved(image: np.ndarray, weights: np.ndarray) -> np.ndarray:
         for s in range(2)
     ]
     return np.sum(taps, axis=0)
+
+
+TRANSPOSED = {
+    "padded": Window(7, 3, step=2),
+    "apart": Window(5, 2, step=3, low=0, high=2),
+    "dilated": Window(4, 3, 1, 2, 2, 2, step=2),
+    "scattered": Scatter(4, 3, 2, low=0, high=0),
+    "scattered with more": Scatter(4, 2, 3, low=1, high=2),
+}
+
+
+@pytest.mark.parametrize("window", TRANSPOSED.values(), ids=list(TRANSPOSED))
+@pytest.mark.parametrize("letters", ["n", "h", "nhw"])
+def test_transposed_of_sizes_known_at_run_time_only(
+    window: Window, letters: str
+) -> None:
+    """One program, at sizes down to a pixel, of which some phases have no output."""
+    sizes = dict(n=2, c=16, f=8)
+    case = Form(sizes=sizes, windows=dict.fromkeys("hw", window), open=letters)
+    program = case.compiled()
+    kernels = program.function.kernels
+    assert not any(kernel.fallback for kernel in kernels)
+    assert any(kernel.schedule is not None for kernel in kernels)
+    for images, high, wide in ((1, 1, 1), (3, 2, 5), (5, 3, 1)):
+        extents = [
+            extent if letter in letters else window.extent
+            for letter, extent in (("h", high), ("w", wide))
+        ]
+        case.of_extents(images if "n" in letters else 2, *extents).run(program)
+
+
+def test_transposed_of_three_dimensions_and_unknown_sizes() -> None:
+    windows: dict[str, Window] = dict(
+        d=Scatter(2, 2, 2), h=Scatter(3, 3, 2), w=Scatter(2, 1, 1)
+    )
+    case = Form(layouts="ndhwc dhwcf ndhwf", windows=windows, open="ndhw")
+    program = case.compiled()
+    for sizes in ((1, 1, 1, 1), (2, 3, 1, 2)):
+        case.of_extents(*sizes).run(program)
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_phases_are_all_outputs(more: int) -> None:
+    """Sizes that do not fit are an error, before anything runs."""
+    window = Window(4, 3, step=2)
+    case = Form(windows=dict(h=window, w=window), open="h")
+    x, w, y = case.arrays()
+    wrong = np.zeros((1, y.shape[1] + more, *y.shape[2:]), np.float32)
+    with pytest.raises(AlcopError, match="sizes do not fit together"):
+        case.compiled()(x, w, wrong, wrong.copy())
 
 
 def test_phases_write_where_outputs_are() -> None:

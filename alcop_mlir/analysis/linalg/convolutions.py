@@ -19,6 +19,7 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.moving_windows import (
     Axis,
+    AxisWindow,
     Convolution,
     loops_of,
 )
@@ -201,31 +202,21 @@ def _check_windows(found: Convolution) -> None:
     if any(axis.offset < 0 for axis in found.axes):
         raise _No("has windows that begin before its image")
     windows = [found.window(axis) for axis in found.axes]
-    if any(window.low < 0 for window in windows):
-        raise _No("has windows that begin inside of an image of unknown size")
-    if any(window.size is not None and window.size < 1 for window in windows):
+    if any(_seen(window) < 1 for window in windows if window.size is not None):
         raise _No("has no window that sees its image")
+    is_cut = any(
+        min(window.low, window.high) < 0 for window in windows if window.size is None
+    )
+    if is_cut and (found.size(found.loops("channel")) or 0) < FEWEST_CHANNELS:
+        raise _No("has windows that see a part of an image of unknown size")
     kind = found.source.type
     if not kind.has_static_shape and not _has_pitches(found.source):
         raise _No(f"has an image {kind}, expected no gaps between its rows")
-    is_part = any(
-        (window.first, window.size or extent) != (0, extent)
-        for window, extent in zip(windows, map(found.extent, found.axes), strict=True)
-    )
-    if is_part and not _may_be_part(found):
-        raise _No("has windows that see a part of an image of unknown size")
 
 
-def _may_be_part(found: Convolution) -> bool:
-    """Whether distances of pixels are known in a part of the image, or a copy of it.
-
-    They are if all sizes are known but how many images there are. Images of few
-    channels are copied, in any size.
-    """
-    kind = found.source.type
-    is_open = [n for n in range(kind.rank) if kind.is_dynamic_dim(n)]
-    channels = found.size(found.loops("channel")) or FEWEST_CHANNELS
-    return is_open in ([], found.dimensions("batch")) or channels < FEWEST_CHANNELS
+def _seen(window: AxisWindow) -> int:
+    """How many pixels windows see along an axis."""
+    return (window.size or 0) + min(0, window.low) + min(0, window.high)
 
 
 def _has_pitches(image: ir.Value) -> bool:

@@ -91,9 +91,8 @@ def _about_sizes(nest: Nest) -> Iterator[str]:
         yield outside
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
-            if not nest.is_static(operand, dimension) and not index.grows:
+            if not nest.is_static(operand, dimension) and index.coefficients is None:
                 yield (
                     f"indexes by {operand.map} with sizes known at run time: expected "
-                    "indices that grow with each loop, whose bounds are checked at "
-                    "launch"
+                    "sums of loops, whose bounds are checked at launch"
                 )

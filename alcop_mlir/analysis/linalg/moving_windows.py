@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.index_terms import distance
+from alcop_mlir.analysis.ir.size_terms import size_terms
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, static_size
 
@@ -37,7 +39,8 @@ class AxisWindow:
     """What the windows along an axis see of the image.
 
     first, size: of the part of the image; None for all, of a size known at run time
-    low, high:   zeros before and after it
+    low, high:   zeros before and after it; of all of an image, they may be negative,
+                 for pixels that no window sees
     """
 
     first: int
@@ -113,12 +116,23 @@ class Convolution:
         first = axis.offset - (padding.low[number] if padding else 0)
         if extent is None or places is None:
             high = padding.high[number] if padding else 0
+            more = self._more_places(axis)
+            if axis.stride == 1 and more is not None:
+                high = first + more - 1 + self.span(axis)
             return AxisWindow(0, None, -first, high)
         end = first + (places - 1) * axis.stride + self.span(axis)
         # No window begins in what is left after the last one.
         seen = end if extent - end >= axis.stride else extent
         begin = max(0, first)
+        if not self.source.type.has_static_shape and (begin, seen) != (0, extent):
+            return AxisWindow(0, extent, -first, end - extent)
         return AxisWindow(begin, seen - begin, max(0, -first), max(0, end - extent))
+
+    def _more_places(self, axis: Axis) -> int | None:
+        """How many more places than pixels there are, where that is a number."""
+        number = self.output_dimension(axis.place)
+        places = size_terms(self.output.value, number)
+        return distance(places, size_terms(self.source, axis.dimension))
 
     @property
     def is_pixelwise(self) -> bool:

@@ -23,9 +23,9 @@ from alcop_mlir.analysis.ir.code_motion import (
     reaches_only_operands,
     writes,
 )
-from alcop_mlir.analysis.ir.extents import extent
-from alcop_mlir.analysis.ir.index_terms import terms
+from alcop_mlir.analysis.ir.index_terms import Terms, distance
 from alcop_mlir.analysis.ir.loops import constant, made_by, splat
+from alcop_mlir.analysis.ir.size_terms import size_terms, terms_of_sizes
 from alcop_mlir.analysis.linalg.elementwise import filled_with
 from alcop_mlir.analysis.linalg.view import linalg_view, view_of
 from alcop_mlir.bindings import ir
@@ -158,28 +158,11 @@ def _around(
         zip(offsets, sizes, steps, strict=True)
     ):
         low = offset if isinstance(offset, int) else constant(offset)
-        whole = extent(buffer, number)
-        if not isinstance(step, int) or (step != 1 and not isinstance(size, int)):
+        if not isinstance(step, int):
             raise _No("it is spread out by a number that is known at run time only")
-        spread = (size - 1) * step + 1 if step != 1 else size
-        after = None if low is None else _difference(whole, spread, low)
+        # From the first to the last element of the view, both counted.
+        spread = terms_of_sizes(size).plus(Terms(-1)).times(step).plus(Terms(1))
+        after = distance(size_terms(buffer, number), spread)
         if low is None or after is None:
             raise _No("it is padded by a number that is known at run time only")
-        yield low, after, step
-
-
-def _difference(whole: ir.Value | int, size: ir.Value | int, low: int) -> int | None:
-    """`whole - size - low`, where that is a number; a size has many values."""
-    one, other = terms(whole), terms(size)
-    if [*map(_dimensions, one.multiples)] != [*map(_dimensions, other.multiples)]:
-        return None
-    return one.constant - other.constant - low
-
-
-def _dimensions(part: tuple[Any, int]) -> Any:
-    """A part of linear terms; of the size of a dimension, which one that is."""
-    value, times = part
-    op = None if isinstance(value, tuple) else made_by(value, "memref.dim")
-    if op is None:
-        return part
-    return (op.operands[0], constant(op.operands[1])), times
+        yield low, after - low, step

@@ -37,6 +37,8 @@ from alcop_mlir.analysis.linalg.view import (
 )
 from alcop_mlir.bindings import ir
 
+_FILTERS = "and a size of its filter is known at run time only"
+
 
 @dataclass(frozen=True)
 class SparseAxis:
@@ -46,7 +48,8 @@ class SparseAxis:
 
     dimension:  its number in the image
     place, tap: the loops that become those of outputs and taps; None for one tap
-    places, taps, pixels: how many there are
+    places, taps, pixels: how many there are. Of pixels that are known at run time only,
+                None, `places` is how many more than `step` times these; stride is 1
     """
 
     dimension: int
@@ -54,7 +57,7 @@ class SparseAxis:
     tap: int | None
     places: int
     taps: int
-    pixels: int
+    pixels: int | None
     stride: int
     dilation: int
     offset: int
@@ -63,7 +66,13 @@ class SparseAxis:
     def phases(self) -> list[AxisPhase]:
         """One per remainder of `p`, in order; of fewer outputs than that, one each."""
         period = self.step // math.gcd(self.stride, self.step)
-        return [self._phase(n, period) for n in range(min(period, self.places))]
+        count = period if self.pixels is None else min(period, self.places)
+        return [self._phase(n, period) for n in range(count)]
+
+    @property
+    def _open(self) -> int | None:
+        """The dimension whose pixels are not known."""
+        return self.dimension if self.pixels is None else None
 
     def _phase(self, first: int, period: int) -> AxisPhase:
         start = first * self.stride + self.offset
@@ -73,7 +82,7 @@ class SparseAxis:
         tap = met[0] if met else 0
         apart = self.step // math.gcd(self.dilation, self.step)
         return AxisPhase(
-            Part(first, -(-(self.places - first) // period), period),
+            Part(first, -(-(self.places - first) // period), period, self._open),
             Part(tap, len(met), apart),
             stride=self.stride * period // self.step,
             # Of one tap, to say nothing of a direction.
@@ -84,11 +93,15 @@ class SparseAxis:
 
 @dataclass(frozen=True)
 class Part:
-    """Elements of a dimension: the first, how many, and the distance of two."""
+    """Elements of a dimension: the first, how many, and the distance of two.
+
+    than: a dimension of the image: `count` is by how many more than its pixels
+    """
 
     first: int
     count: int
     step: int
+    than: int | None = None
 
 
 @dataclass(frozen=True)
@@ -106,15 +119,12 @@ class AxisPhase:
     dilation: int
     offset: int
 
-    @property
-    def reach(self) -> tuple[int, int]:
-        """The least and the largest index."""
-        ends = (
-            (self.places.count - 1) * self.stride,
-            (self.taps.count - 1) * self.dilation,
-        )
-        least = self.offset + sum(min(0, end) for end in ends)
-        return least, self.offset + sum(max(0, end) for end in ends)
+    def margins(self, pixels: int | None) -> tuple[int, int]:
+        """Zeros that it meets before and after the image; may be negative."""
+        end = (self.taps.count - 1) * self.dilation
+        last = (self.places.count - 1) * self.stride - (pixels or 0)
+        low, high = self.offset + min(0, end), self.offset + max(0, end)
+        return -low, high + last + 1
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,7 @@ class SparseConvolution:
     image, filter, output: the operands; `image` may be what has the zeros
     axes:    the dimensions along which there are zeros
     padding: that has put zeros between the pixels; None if the op does so itself
+    is_part: whether the output may have more than what is computed
     """
 
     view: LinalgView
@@ -134,6 +145,7 @@ class SparseConvolution:
     output: Operand
     axes: tuple[SparseAxis, ...]
     padding: Padding | None = None
+    is_part: bool = False
 
     def phases(self) -> Iterator[tuple[AxisPhase, ...]]:
         """Each with an entry per axis."""
@@ -143,10 +155,13 @@ class SparseConvolution:
         """Per axis, the zeros that phases need before and after the image."""
         found = []
         for axis in self.axes:
-            reaches = [phase.reach for phase in axis.phases() if phase.taps.count]
-            low = -min((least for least, _ in reaches), default=0)
-            high = max((most for _, most in reaches), default=0) - axis.pixels + 1
-            found.append((max(0, low), max(0, high)))
+            zeros = [
+                phase.margins(axis.pixels)
+                for phase in axis.phases()
+                if phase.taps.count
+            ]
+            low, high = (max((0, *side)) for side in zip((0, 0), *zeros, strict=True))
+            found.append((low, high))
         return found
 
     def part(
@@ -187,15 +202,19 @@ def find_sparse_convolution(
 
 def _spread(found: Convolution, padding: Padding) -> SparseConvolution | str | None:
     """Of an image that a copy has spread out."""
-    values = (padding.source, found.filter.value, found.output.value)
-    if not all(value.type.has_static_shape for value in values):
-        return "its image is spread out, and a size is known at run time only"
+    if not found.filter.value.type.has_static_shape:
+        return f"its image is spread out, {_FILTERS}"
     windows = {axis.dimension for axis in found.axes}
     for number, step in enumerate(padding.steps):
         around = padding.low[number] or padding.high[number]
         if number not in windows and (step != 1 or around):
             return "more is padded than the dimensions along which the window moves"
     axes = tuple(_spread_axis(found, axis, padding) for axis in found.axes)
+    if any(axis.pixels is None and axis.stride > 1 for axis in axes):
+        return (
+            "its image is spread out, with a size that is known at run time only and "
+            "a stride of its own"
+        )
     operands = (found.image, found.filter, found.output)
     return SparseConvolution(found.view, padding.source, *operands, axes, padding)
 
@@ -204,18 +223,23 @@ def _spread_axis(found: Convolution, axis: Axis, padding: Padding) -> SparseAxis
     taps, offset, dilation = found.extent_of_taps(axis), axis.offset, axis.dilation
     if axis.backwards:
         offset, dilation = offset + (taps - 1) * dilation, -dilation
-    number = axis.dimension
+    number, step = axis.dimension, padding.steps[axis.dimension]
+    pixels, places = static_size(padding.source, number), found.size([axis.place])
+    if pixels is None or places is None:
+        zeros = padding.low[number] + padding.high[number]
+        padded = ((pixels or 0) - 1) * step + 1 + zeros
+        places = (padded - axis.offset - found.span(axis)) // axis.stride + 1
     return SparseAxis(
         number,
         axis.place,
         axis.tap,
-        places=found.size([axis.place]) or 0,
-        taps=taps,
-        pixels=static_size(padding.source, number) or 0,
-        stride=axis.stride,
-        dilation=dilation,
+        places,
+        taps,
+        pixels,
+        axis.stride,
+        dilation,
         offset=offset - padding.low[number],
-        step=padding.steps[number],
+        step=step,
     )
 
 
@@ -232,20 +256,29 @@ def _scattered(view: LinalgView) -> SparseConvolution | str | None:
     except NoContraction:
         return None
     (output,) = view.outputs
-    if not all(one.value.type.has_static_shape for one in view.operands):
-        return "adds to windows of its output, and a size is known at run time only"
     if view.outside() is not None:
         return None
     for image, kernel in (view.inputs, view.inputs[::-1]):
+        if not kernel.value.type.has_static_shape:
+            continue
         axes = [
-            _scattered_axis(view, image, kernel, number, index)
-            for number, index in enumerate(output.indices)
-            if index.loop is None
+            _scattered_axis(view, image, kernel, number, output.indices[number])
+            for number in _windows(output)
         ]
         known = tuple(axis for axis in axes if axis is not None)
         if len(known) == len(axes) and _has_own_loops(image, kernel, output, known):
-            return SparseConvolution(view, image.value, image, kernel, output, known)
+            operands = (image.value, image, kernel, output)
+            sizes = [static_size(output.value, n) for n in _windows(output)]
+            is_part = None in (*sizes, *(axis.pixels for axis in known))
+            return SparseConvolution(view, *operands, known, is_part=is_part)
+    if not any(one.value.type.has_static_shape for one in view.inputs):
+        return f"adds to windows of its output, {_FILTERS}"
     return "adds to its output at indices that are no windows over an image"
+
+
+def _windows(output: Operand) -> list[int]:
+    """The dimensions of the output that windows move along."""
+    return [n for n, index in enumerate(output.indices) if index.loop is None]
 
 
 def _scattered_axis(
@@ -262,13 +295,21 @@ def _scattered_axis(
     (place,), tap = places, taps[0] if taps else None
     if place in taps or steps[place] < 1:
         return None
+    count = 1 if tap is None else view.static_size(tap) or 0
+    span = 0 if tap is None else steps[tap] * (count - 1)
+    if index.offset + min(0, span) < 0:
+        return None
+    pixels, outputs = view.static_size(place), view.outputs[0].static_size(number)
+    if pixels is None or outputs is None:  # those that are added to
+        last = index.offset + ((pixels or 0) - 1) * steps[place] + max(0, span)
+        outputs = last + 1
     return SparseAxis(
         image.loops.index(place),
         place,
         tap,
-        places=view.outputs[0].static_size(number) or 0,
-        taps=1 if tap is None else view.static_size(tap) or 0,
-        pixels=view.static_size(place) or 0,
+        places=outputs,
+        taps=count,
+        pixels=pixels,
         stride=1,
         dilation=0 if tap is None else -steps[tap],
         offset=-index.offset,

@@ -76,12 +76,6 @@ class Index:
             return Window(position, stride, offset=self.offset)
         return Window(position, stride, taps[0], dilations[0], self.offset)
 
-    @property
-    def grows(self) -> bool:
-        """Whether it is never negative, and largest in the last iteration."""
-        known = self.coefficients
-        return known is not None and min((self.offset, *known)) >= 0
-
 
 @dataclass(frozen=True)
 class Operand:

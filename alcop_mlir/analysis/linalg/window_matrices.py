@@ -174,8 +174,7 @@ def _has_rows(found: Convolution, made: WindowMatrices) -> bool:
     loops, kind = loops_of(found.output), found.output.value.type
     strides, _ = kind.get_strides_and_offset()
     return (
-        kind.has_static_shape
-        and not found.loops("group")
+        not found.loops("group")
         and loops == made.output
         and loops[-1:] == found.columns
         and strides[-1] == 1

@@ -82,7 +82,9 @@ def _padded_image(found: Convolution) -> tuple[Any, list[Any]]:
     first, extents = [0] * len(dimensions), sizes.sizes_of(source)
     for number, window in windows.items():
         if window.size is not None:
-            first[number], extents[number] = window.first, window.size
+            cut = max(0, -window.low), max(0, -window.high)
+            first[number] = window.first + cut[0]
+            extents[number] = window.size - sum(cut)
     seen = source
     if sizes.shape(extents) != source.type.shape:
         seen = sizes.part(source, first, extents)
@@ -91,12 +93,11 @@ def _padded_image(found: Convolution) -> tuple[Any, list[Any]]:
         *(axis.dimension for axis in found.axes),
         *found.dimensions("channel"),
     ]
-    low = [windows[n].low if n in windows else 0 for n in order]
+    low = [max(0, windows[n].low) if n in windows else 0 for n in order]
+    high = [max(0, windows[n].high) if n in windows else 0 for n in order]
     shape = [
-        sizes.plus(extents[n], windows[n].low + windows[n].high)
-        if n in windows
-        else extents[n]
-        for n in order
+        sizes.plus(extents[number], before + after)
+        for number, before, after in zip(order, low, high, strict=True)
     ]
     shape[-1] = joined_channels(found)
     copied = [extents[number] for number in order]

@@ -15,6 +15,7 @@ from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
@@ -108,6 +109,8 @@ def _all(buffer: ir.Value, loops: str, sizes: dict[str, Size]) -> Any:
     """All of `buffer`, with sizes that show promises; a vector as one row."""
     is_vector = len(loops) > buffer.type.rank
     if buffer.type.has_static_shape and not is_vector:
+        return buffer
+    if made_by(buffer, "alcop.rows") is not None:  # of any distances
         return buffer
     if follows_shape(buffer.type):
         return _reshaped(buffer, [sizes[loop] for loop in loops])

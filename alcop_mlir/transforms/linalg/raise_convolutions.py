@@ -199,8 +199,10 @@ def _operands(
 def _rows(output: ir.Value, fill: Elementwise | None) -> Any:
     """A view of the output as a matrix, with rows of any distances, filled if it is."""
     kind = output.type
-    shape = [math.prod(kind.shape[:-1]), kind.shape[-1]]
-    result = build.memref_like(kind, shape)
+    is_open = any(map(kind.is_dynamic_dim, range(kind.rank - 1)))
+    dynamic = ir.ShapedType.get_dynamic_size()
+    rows = dynamic if is_open else math.prod(kind.shape[:-1])
+    result = build.memref_like(kind, [rows, kind.shape[-1]])
     view = ir.Operation.create("alcop.rows", [result], [output]).results[0]
     if fill is not None:
         linalg.fill(filled_with(fill), outs=[view])

@@ -19,8 +19,12 @@ which no tap meets a pixel, of windows smaller than their steps, consists of tha
 A NaN or an infinity of the filter reaches only the outputs for which it meets a pixel,
 or a zero around the image, where the op multiplies it with the zeros between pixels.
 
-All sizes must be known. Convolutions that alcop-raise-convolutions does not know are
-left unchanged.
+Numbers and sizes of images may be known at run time only: of H pixels with steps of 2
+each phase has H outputs, or a known number more or less, and the host asserts that
+these are all. An output that windows are added to may have more, which a fill of all of
+it reaches. Sizes of the filter must be known, and a stride of the convolution itself
+needs known sizes: the number of outputs were a division. Convolutions that
+alcop-raise-convolutions does not know are left unchanged.
 
 Runs before alcop-raise-convolutions, which makes contractions of the phases. Writes
 `alcop.reason` on unsupported ops.
@@ -39,13 +43,15 @@ from alcop_mlir.analysis.linalg.elementwise import filled_with, find_fill
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.phases import (
     AxisPhase,
+    Part,
     SparseConvolution,
     find_sparse_convolution,
 )
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import ir, linalg, memref
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import NOALIAS, Pass, option
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.linalg.convolution_code import erase_paddings, with_body_of
 
 _Margins = Sequence[tuple[int, int]]
@@ -74,6 +80,7 @@ class SplitPhases(Pass):
     def _split(self, found: SparseConvolution) -> None:
         """Replace the convolution by its phases."""
         noalias, output = self.assume_noalias_args, found.output.value
+        _assert_sizes(found)
         fill = find_fill(found.view.op, output, noalias)
         is_overwritten = writes(found.view.op, found.source, noalias)
         margins = found.margins()
@@ -87,20 +94,42 @@ class SplitPhases(Pass):
             if all(axis.taps.count for axis in phase):
                 _dense(found, phase, image, margins, part)
         found.view.op.erase()
-        if fill is not None:
+        if fill is not None and not found.is_part:
             fill.op.erase()
+
+
+def _assert_sizes(found: SparseConvolution) -> None:
+    """Assert, of sizes known at run time, that phases are all outputs, or a part."""
+    output, source = found.output.value, found.source
+    loops = [index.loops for index in found.output.indices]
+    for axis in found.axes:
+        number = next(n for n, own in enumerate(loops) if axis.place in own)
+        computed = (
+            sizes.plus(
+                sizes.times(sizes.size_of(source, axis.dimension), axis.step),
+                axis.places,
+            )
+            if axis.pixels is None
+            else axis.places
+        )
+        outputs = sizes.size_of(output, number)
+        if found.is_part:
+            build.assert_at_most(computed, outputs)
+        elif sizes.is_open(computed) or sizes.is_open(outputs):
+            build.assert_equal(computed, outputs)
 
 
 def _padded(found: SparseConvolution, margins: _Margins) -> Any:
     """A copy of the image with zeros around it."""
     source, kind = found.source, found.source.type
-    low, shape = [0] * kind.rank, list(kind.shape)
+    low, extents = [0] * kind.rank, sizes.sizes_of(source)
+    shape = [*extents]
     for axis, (before, after) in zip(found.axes, margins, strict=True):
         low[axis.dimension] = before
-        shape[axis.dimension] += before + after
-    buffer = build.alloc(build.memref_like(kind, shape))
+        shape[axis.dimension] = sizes.plus(shape[axis.dimension], before + after)
+    buffer = sizes.alloc(kind.element_type, shape)
     linalg.fill(build.zero(kind.element_type), outs=[buffer])
-    memref.copy(source, memref.subview(buffer, low, kind.shape, [1] * kind.rank))
+    memref.copy(source, sizes.part(buffer, low, extents))
     return buffer
 
 
@@ -128,12 +157,28 @@ def _part(
     """What a phase has of the filter or the output."""
     shape = operand.value.type.shape
     parts = [found.part(operand, number, phase) for number in range(len(shape))]
-    offsets = [one.first if one else 0 for one in parts]
-    sizes = [one.count if one else n for one, n in zip(parts, shape, strict=True)]
-    steps = [one.step if one and one.count > 1 else 1 for one in parts]
-    if sizes == shape:
+    extents = [
+        _count(found, part, operand.value, number) for number, part in enumerate(parts)
+    ]
+    if extents == shape or not any(parts):
         return operand.value
-    return memref.subview(operand.value, offsets, sizes, steps)
+    offsets = [part.first if part else 0 for part in parts]
+    steps = [
+        part.step if part and (part.count > 1 or part.than is not None) else 1
+        for part in parts
+    ]
+    return sizes.part(operand.value, offsets, extents, steps)
+
+
+def _count(
+    found: SparseConvolution, part: Part | None, operand: ir.Value, number: int
+) -> Number:
+    """How many elements a part, or else an operand, has along a dimension."""
+    if part is None:
+        return sizes.size_of(operand, number)
+    if part.than is None:
+        return part.count
+    return sizes.plus(sizes.size_of(found.source, part.than), part.count)
 
 
 def _image_map(

@@ -7,8 +7,8 @@ After:   %n = %row / 49 ; %h = %row / 7 % 7 ; %w = %row % 7
          vector.store %v, %y[%n, %h, %w, %column]
 
 So written where rows of C have no one distance, as in what a phase of a transposed
-convolution writes. A thread divides, by constants, once per row that it accesses after
-its loops.
+convolution writes. A thread divides, by constants where sizes are known, once per row
+that it accesses after its loops. A size of the matrix becomes one of what it views.
 
 Where the rows of a matrix are in the order of rectangles, the number of the row is
 computed as `rectangles.py` says; where some have no place, under a condition:
@@ -30,11 +30,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
 
@@ -57,6 +58,9 @@ class LowerRows(Pass):
         for rows in reversed([*walk(op, "alcop.rows")]):
             for use in list(rows.results[0].uses):
                 access = use.owner.operation
+                if access.name == "memref.dim":
+                    _lower_size(access, rows.operands[0])
+                    continue
                 if access.name not in _ACCESSES:
                     raise PassError(
                         access,
@@ -67,6 +71,16 @@ class LowerRows(Pass):
             rows.erase()
 
 
+def _lower_size(op: ir.Operation, source: ir.Value) -> None:
+    """Replace a size of the matrix: how many rows there are, or how long they are."""
+    number = constant(op.operands[1])
+    with op.location, ir.InsertionPoint(op):
+        *outer, last = sizes.sizes_of(source)
+        size = build.value(sizes.product(outer) if number == 0 else last)
+    op.results[0].replace_all_uses_with(size)
+    op.erase()
+
+
 def _lower(access: ir.Operation, source: ir.Value, order: Rectangles | None) -> None:
     """Replace an access of rows by one of `source`; they may be in another order."""
     number = _ACCESSES[access.name]
@@ -74,7 +88,7 @@ def _lower(access: ir.Operation, source: ir.Value, order: Rectangles | None) -> 
     assert len(before) == number, access
     with access.location, ir.InsertionPoint(access):
         row, exists = (row, None) if order is None else _place(row, order)
-        where = build.coordinates(row, source.type.shape[:-1])
+        where = build.coordinates(row, sizes.sizes_of(source)[:-1])
         kinds = [one.type for one in access.results]
 
         def there() -> list[Any]:

@@ -24,7 +24,10 @@ def assert_sizes(nest: Nest, sizes: list[ir.Value]) -> None:
     for operand in nest.operands:
         for dimension, index in enumerate(operand.indices):
             if not _is_sure(nest, operand, dimension, index):
-                least = build.add(_last(index, sizes), 1)
+                first, last = _ends(index, sizes)
+                if first is not None:
+                    build.assert_at_most(0, first)
+                least = build.add(last, 1)
                 size = build.dim(operand.value, dimension)
                 build.assert_at_most(least, size)
 
@@ -36,13 +39,15 @@ def _is_sure(nest: Nest, operand: Operand, dimension: int, index: Index) -> bool
     return nest.is_static(operand, dimension)
 
 
-def _last(index: Index, sizes: list[ir.Value]) -> Any:
-    """The largest index, of one that grows with each loop."""
+def _ends(index: Index, sizes: list[ir.Value]) -> tuple[Any | None, Any]:
+    """The least and the largest index; None for a least one that is never negative."""
     assert index.coefficients is not None, index.expression
-    terms = []
+    terms: dict[bool, list[Any]] = {False: [], True: []}
     for loop, coefficient in zip(index.loops, index.coefficients, strict=True):
         last = build.sub(sizes[loop], 1)
-        terms.append(build.mul(last, coefficient))
-    if index.offset or not terms:
-        terms.append(build.index(index.offset))
-    return reduce(build.add, terms)
+        terms[coefficient > 0].append(build.mul(last, coefficient))
+    falls, grows = terms[False], terms[True]
+    offset = [build.index(index.offset)] if index.offset else []
+    is_positive = not falls and index.offset >= 0
+    first = None if is_positive else reduce(build.add, [*falls, *offset])
+    return first, reduce(build.add, [*grows, *offset] or [build.index(0)])

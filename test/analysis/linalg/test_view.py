@@ -296,7 +296,6 @@ def test_indices() -> None:
     assert [index.offset for index in first] == [0, 0, 5, 1, 0]
     assert [index.coefficients for index in first] == [(2, 3), (), (), (1,), (2,)]
     assert [index.loop for index in (*first, *second)] == [None] * 9
-    assert all(index.grows for index in first)
     assert [index.coefficients for index in second] == [
         None,
         (1, -1),
@@ -304,7 +303,6 @@ def test_indices() -> None:
         (1, 1),
     ]
     assert [index.loops for index in second] == [(0, 1)] * 4
-    assert [index.grows for index in second] == [False, False, True, True]
     assert [index.window for index in second[1:]] == [
         Window(0, 1, 1, -1),
         Window(0, 2, 1, 1),

@@ -104,3 +104,77 @@ func.func @padded(%x: memref<4x8x32xf16>, %w: memref<3x32x16xf16>, %y: memref<4x
     ins(%p, %w : memref<4x10x32xf16>, memref<3x32x16xf16>) outs(%y : memref<4x8x16xf32>)
   return
 }
+
+// -----
+
+// Sizes known at run time only: of H pixels there are H even outputs, and H - 1 odd ones.
+// CHECK-LABEL: @spread_of_unknown_size
+// CHECK-SAME:  %[[X:.*]]: memref<?x?x32xf16>, %[[W:.*]]: memref<3x32x16xf16>, %[[Y:.*]]: memref<?x?x16xf32>
+// CHECK:       arith.addi
+// CHECK:       %[[H:.*]] = memref.dim %[[X]], %{{.*}}
+// CHECK:       %[[TWICE:.*]] = arith.muli %[[H]], %{{.*}}
+// CHECK:       %[[EXPECTED:.*]] = arith.addi %[[TWICE]], %{{.*}}
+// CHECK:       %[[P:.*]] = memref.dim %[[Y]], %{{.*}}
+// CHECK:       %[[SAME:.*]] = arith.cmpi eq, %[[EXPECTED]], %[[P]]
+// CHECK:       cf.assert %[[SAME]]
+// CHECK:       %[[EVEN:.*]] = memref.dim %[[X]], %{{.*}}
+// CHECK:       %[[Y0:.*]] = memref.subview %[[Y]][0, 0, 0] [%{{.*}}, %[[EVEN]], 16] [1, 2, 1]
+// CHECK:       linalg.fill ins(%{{.*}}) outs(%[[Y0]] : {{.*}})
+// CHECK:       linalg.generic {indexing_maps = [affine_map<(d0, d1, d2, d3, d4) -> (d0, d1 + d3, d4)>{{.*}} ins(%[[X]], %{{.*}}) outs(%[[Y0]] : {{.*}})
+// CHECK:       %[[LESS:.*]] = arith.constant -1 : index
+// CHECK:       %[[ODD:.*]] = arith.addi %{{.*}}, %[[LESS]]
+// CHECK:       %[[Y1:.*]] = memref.subview %[[Y]][0, 1, 0] [%{{.*}}, %[[ODD]], 16] [1, 2, 1]
+// CHECK:       linalg.generic {{.*}} outs(%[[Y1]] : {{.*}})
+// CHECK-NOT:   linalg.conv
+func.func @spread_of_unknown_size(%x: memref<?x?x32xf16>, %w: memref<3x32x16xf16>, %y: memref<?x?x16xf32>) {
+  %zero = arith.constant 0.0 : f16
+  %none = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %b = memref.dim %x, %c0 : memref<?x?x32xf16>
+  %n = memref.dim %x, %c1 : memref<?x?x32xf16>
+  %t = arith.muli %n, %c2 : index
+  %m = arith.addi %t, %c1 : index
+  %p = memref.alloc(%b, %m) : memref<?x?x32xf16>
+  linalg.fill ins(%zero : f16) outs(%p : memref<?x?x32xf16>)
+  %s = memref.subview %p[0, 1, 0] [%b, %n, 32] [1, 2, 1] : memref<?x?x32xf16> to memref<?x?x32xf16, strided<[?, 64, 1], offset: 32>>
+  memref.copy %x, %s : memref<?x?x32xf16> to memref<?x?x32xf16, strided<[?, 64, 1], offset: 32>>
+  linalg.fill ins(%none : f32) outs(%y : memref<?x?x16xf32>)
+  linalg.conv_1d_nwc_wcf {dilations = dense<1> : tensor<1xi64>, strides = dense<1> : tensor<1xi64>}
+    ins(%p, %w : memref<?x?x32xf16>, memref<3x32x16xf16>) outs(%y : memref<?x?x16xf32>)
+  return
+}
+
+// -----
+
+// An output that windows are added to may have more than they reach: all of it is filled.
+// CHECK-LABEL: @scattered_of_unknown_size
+// CHECK-SAME:  %[[X:.*]]: memref<4x?x32xf16>, %{{.*}}, %[[Y:.*]]: memref<4x?x16xf32>
+// CHECK:       linalg.fill ins(%{{.*}}) outs(%[[Y]] : {{.*}})
+// CHECK:       %[[FITS:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}}
+// CHECK:       cf.assert %[[FITS]]
+// CHECK:       memref.subview %[[Y]][0, 0, 0] [4, %{{.*}}, 16] [1, 2, 1]
+// CHECK:       linalg.fill
+// CHECK:       linalg.generic
+// CHECK:       memref.subview %[[Y]][0, 1, 0] [4, %{{.*}}, 16] [1, 2, 1]
+// CHECK:       linalg.fill
+// CHECK:       linalg.generic
+func.func @scattered_of_unknown_size(%x: memref<4x?x32xf16>, %w: memref<3x32x16xf16>, %y: memref<4x?x16xf32>) {
+  %none = arith.constant 0.0 : f32
+  linalg.fill ins(%none : f32) outs(%y : memref<4x?x16xf32>)
+  linalg.generic {
+    indexing_maps = [affine_map<(n, w, f, s, c) -> (n, w, c)>,
+                     affine_map<(n, w, f, s, c) -> (s, c, f)>,
+                     affine_map<(n, w, f, s, c) -> (n, w * 2 + s, f)>],
+    iterator_types = ["parallel", "reduction", "parallel", "reduction", "reduction"]}
+    ins(%x, %w : memref<4x?x32xf16>, memref<3x32x16xf16>) outs(%y : memref<4x?x16xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %aw = arith.extf %a : f16 to f32
+    %bw = arith.extf %b : f16 to f32
+    %m = arith.mulf %aw, %bw : f32
+    %s = arith.addf %c, %m : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -20,6 +20,25 @@ func.func @accesses(%y: memref<2x7x5x48xf32, strided<[9408, 1344, 96, 1]>>, %row
 
 // -----
 
+// Of sizes known at run time only; how many rows there are is what is multiplied.
+// CHECK-LABEL: @open_sizes
+// CHECK-SAME:  %[[Y:.*]]: memref<?x?x?x48xf32, strided<[?, ?, 96, 1]>>, %[[ROW:.*]]: index, %[[COLUMN:.*]]: index
+// CHECK:       arith.muli
+// CHECK:       %[[ROWS:.*]] = arith.muli
+// CHECK:       %[[SIZE:.*]] = memref.dim %[[Y]], %{{.*}}
+// CHECK:       %[[W:.*]] = arith.remui %[[ROW]], %{{.*}}
+// CHECK:       memref.store %{{.*}}, %[[Y]][%{{.*}}, %{{.*}}, %[[W]], %[[COLUMN]]]
+// CHECK:       return %[[ROWS]]
+func.func @open_sizes(%y: memref<?x?x?x48xf32, strided<[?, ?, 96, 1]>>, %row: index, %column: index, %v: f32) -> index {
+  %C = "alcop.rows"(%y) : (memref<?x?x?x48xf32, strided<[?, ?, 96, 1]>>) -> memref<?x48xf32>
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %C, %c0 : memref<?x48xf32>
+  memref.store %v, %C[%row, %column] : memref<?x48xf32>
+  return %n : index
+}
+
+// -----
+
 // Rectangles of 2x4 of images of 3x4: four rows of each image have no place.
 // CHECK-LABEL: @rectangles
 // CHECK-SAME:  %[[Y:.*]]: memref<24x48xf32>, %[[NUMBER:.*]]: index, %[[COLUMN:.*]]: index

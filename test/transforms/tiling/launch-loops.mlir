@@ -335,3 +335,28 @@ func.func @branches(%x: f32, %c: memref<32xf32>, %small: i1) {
   }
   return
 }
+
+// -----
+
+// An index that falls: the least one is asserted too.
+// CHECK-LABEL: @backwards
+// CHECK-SAME:  %[[A:.*]]: memref<?xf32>, %[[B:.*]]: memref<?xf32>
+// CHECK-DAG:   %[[C8:.*]] = arith.constant 8
+// CHECK-DAG:   %[[C0:.*]] = arith.constant 0
+// CHECK:       %[[COUNT:.*]] = memref.dim %[[B]], %[[C0]]
+// CHECK:       %[[LEAST:.*]] = arith.subi %[[C8]], %[[COUNT]]
+// CHECK:       %[[BEGINS:.*]] = arith.cmpi sge, %[[LEAST]], %[[C0]]
+// CHECK-NEXT:  cf.assert %[[BEGINS]]
+// CHECK:       %[[SIZE:.*]] = memref.dim %[[A]], %[[C0]]
+// CHECK:       %[[ENDS:.*]] = arith.cmpi sge, %[[SIZE]], %[[C8]]
+// CHECK-NEXT:  cf.assert %[[ENDS]]
+// CHECK:       gpu.launch
+func.func @backwards(%a: memref<?xf32>, %b: memref<?xf32>) {
+  linalg.generic {
+    indexing_maps = [affine_map<(i) -> (7 - i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
+  } ins(%a : memref<?xf32>) outs(%b : memref<?xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}
