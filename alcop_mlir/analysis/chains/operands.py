@@ -12,7 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.chains.indices import Index, Indices, source_of_reshape
+from alcop_mlir.analysis.chains.indices import (
+    Index,
+    Indices,
+    SplitLoop,
+    source_of_reshape,
+)
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 
@@ -45,15 +50,23 @@ def found_in_memory(
 ) -> Matrix:
     """The tensor that `matrix` is a copy or view of, the first one that is no copy.
 
-    inner: the loops of which one has to go over neighbours
-    SplitLoop where a loop has to be split for that.
+    inner: the loops of which one has to go over neighbours; they are not split, but
+           what has parts of them is not looked into
+    SplitLoop where another loop has to be split for that.
     """
-    found, at = matrix, matrix
-    while (source := _source(at, extents)) is not None:
+    found = at = matrix
+    while True:
+        try:
+            source = _source(at, extents)
+        except SplitLoop as wanted:
+            if wanted.loop not in inner:
+                raise
+            return found
+        if source is None:
+            return found
         at = source
         if at.innermost in inner:
             found = at
-    return found
 
 
 def _source(matrix: Matrix, extents: Mapping[int, int]) -> Matrix | None:

@@ -125,8 +125,24 @@ def find_fill(
     op: ir.Operation, memref: ir.Value, noalias_arguments: bool = False
 ) -> Elementwise | None:
     """The op above that fills `memref`, which nothing uses in between; or None."""
-    writer = find_writer(op, [memref], touches, noalias_arguments)
+    writer = find_writer(op, [memref], touches, noalias_arguments, _possible_fill)
     return writer if writer and filled_with(writer) is not None else None
+
+
+def _possible_fill(op: ir.Operation) -> Elementwise | None:
+    """`op` as an element-wise op, also with numbers of iterations that nothing uses.
+
+    So bufferization makes fills of what `tensor.pad` puts around a tensor.
+    """
+    view = linalg_view(op)
+    if view is None or view.block is None:
+        return elementwise(op)
+    *body, _ = (inner.operation for inner in view.block.operations)
+    is_unused = all(
+        inner.name == "linalg.index" and not any(True for _ in inner.results[0].uses)
+        for inner in body
+    )
+    return elementwise(op, scalar_body=is_unused)
 
 
 def _has_plain_indices(operand: Operand) -> bool:

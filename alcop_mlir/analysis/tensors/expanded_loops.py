@@ -63,7 +63,7 @@ def parts_of(reshape: ir.Operation) -> Parts:
 def _why_not(view: LinalgView, loops: Sequence[int | None]) -> str | None:
     """Why the loops cannot be one."""
     if None in loops or len(set(loops)) != len(loops):
-        return "it reads more than an element for each index of what was expanded"
+        return "it indexes what was expanded by more than loops"
     group = [loop for loop in loops if loop is not None]
     if not all(_is_static(one.value.type) for one in view.operands):
         return "it has sizes that are known at run time only"

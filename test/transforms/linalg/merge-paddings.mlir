@@ -97,3 +97,33 @@ func.func @unchanged(%x: memref<4xf16>, %p: memref<8xf16>, %q: memref<8xf16>) {
   memref.copy %x, %t : memref<4xf16> to memref<4xf16, strided<[1]>>
   return
 }
+
+// -----
+
+// A fill as bufferization makes it of `tensor.pad`, with numbers that nothing uses, and
+// arithmetic on what is written into it.
+// CHECK-LABEL: @padded
+// CHECK-SAME:  %[[X:.*]]: memref<4x8xf32>, %[[P:.*]]: memref<6x8xf16>
+// CHECK-NOT:   linalg.map
+// CHECK:       linalg.generic {{.*}} outs(%[[P]] : memref<6x8xf16>)
+// CHECK:         scf.if
+// CHECK:           %[[E:.*]] = memref.load %[[X]]
+// CHECK:           arith.truncf %[[E]] : f32 to f16
+#all = affine_map<(m, n) -> (m, n)>
+func.func @padded(%x: memref<4x8xf32>, %p: memref<6x8xf16>) {
+  %low = arith.constant 0xFC00 : f16
+  linalg.map outs(%p : memref<6x8xf16>)
+    (%init: f16) {
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      linalg.yield %low : f16
+    }
+  %s = memref.subview %p[1, 0] [4, 8] [1, 1] : memref<6x8xf16> to memref<4x8xf16, strided<[8, 1], offset: 8>>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+    ins(%x : memref<4x8xf32>) outs(%s : memref<4x8xf16, strided<[8, 1], offset: 8>>) {
+  ^bb0(%a: f32, %o: f16):
+    %t = arith.truncf %a : f32 to f16
+    linalg.yield %t : f16
+  }
+  return
+}
