@@ -24,6 +24,7 @@ from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.ptx.program import link
 from alcop_mlir.runtime.emulator.schedule import Budget, Runner, make_picker
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 from alcop_mlir.runtime.guards import chooser
@@ -242,7 +243,7 @@ class Arrays:
         grid = grid_of(self.kernel, self.sizes)
         number = math.prod(grid) - 1
         module = parse_ptx(self.ptx)
-        code = module.kernels[self.kernel.name]
+        code = link(module, module.kernels[self.kernel.name])
         places = {buffer.name: buffer.start for buffer in self.memory.buffers}
         data = b"".join(
             self._value(argument, places).to_bytes(8, "little")

@@ -80,7 +80,9 @@ def _candidate(op: ir.Operation) -> _Candidate | None:
     if len(op.results) != 1 or len(view.inputs) != 2 or len(view.reductions) != 1:
         return None
     letters = loop_letters(view.maps)
-    is_static = all(one.value.type.has_static_shape for one in view.operands)
+    is_static = all(
+        one.is_tensor and one.value.type.has_static_shape for one in view.operands
+    )
     if letters is None or not is_static or not _is_zero(view.outputs[0].value):
         return None
     if not letters[2].endswith("n") or any(

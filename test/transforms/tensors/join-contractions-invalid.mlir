@@ -113,3 +113,25 @@ func.func @product(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, 
   } -> tensor<64x16xf32>
   return %r : tensor<64x16xf32>
 }
+
+// -----
+
+// A number is not a tensor.
+
+#all = affine_map<(m, n) -> (m, n)>
+#none = affine_map<(m, n) -> ()>
+#m = affine_map<(m, n) -> (m)>
+
+// CHECK-LABEL: func.func @scalar
+// CHECK: linalg.generic
+// CHECK-NOT: tensor.extract_slice
+func.func @scalar(%x: tensor<64x32xi32>, %e: tensor<64xi32>) -> tensor<64xi32> {
+  %three = arith.constant 3 : i32
+  %y = linalg.generic {indexing_maps = [#all, #none, #m], iterator_types = ["parallel", "reduction"]} ins(%x, %three : tensor<64x32xi32>, i32) outs(%e : tensor<64xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %p = arith.muli %a, %b : i32
+    %s = arith.addi %c, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<64xi32>
+  return %y : tensor<64xi32>
+}
