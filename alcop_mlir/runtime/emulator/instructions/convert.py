@@ -148,6 +148,8 @@ def convert_and_pack(t: Translator, ins: Instruction) -> Op:
     """cvt.pack.sat: two s32 clamped to `bits` each, above them the low bits of c."""
     name, with_c = ins.parts[3], len(ins.operands) == 4
     bits = int(name[1:])
+    if bits > 16:
+        raise unsupported(ins)
     low, high = (0, (1 << bits) - 1) if name[0] == "u" else _signed_range(bits)
 
     def clamped(x: Array) -> Array:

@@ -41,6 +41,28 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _LAYOUTS = ("row", "col")
 _F16_LARGEST = 65504.0
+_SIGNS = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})  # types that may be mixed
+# PTX ISA, "mma.sp": the depths of each type of A; all have 16 rows and 8 columns.
+_SPARSE_DEPTHS = {
+    "f16": (16, 32),
+    "bf16": (16, 32),
+    "tf32": (8, 16),
+    "s8": (32, 64),
+    "u8": (32, 64),
+    "s4": (64, 128),
+    "u4": (64, 128),
+    "e4m3": (64,),
+    "e5m2": (64,),
+}
+_WMMA_SHAPES = {
+    (16, 16, 16),
+    (8, 32, 16),
+    (32, 8, 16),
+    (16, 16, 8),
+    (8, 8, 4),
+    (8, 8, 32),
+    (8, 8, 128),
+}
 
 
 def shape_of(ins: Instruction) -> tuple[int, int, int]:
@@ -51,6 +73,17 @@ def shape_of(ins: Instruction) -> tuple[int, int, int]:
             m, n, k = map(int, found.groups())
             return m, n, k
     raise unsupported(ins)
+
+
+def _operand_types(ins: Instruction) -> tuple[str, str, str, str]:
+    """Those of D, A, B and C, which have to go together."""
+    d, a, b, c = types_of(ins)
+    mixed = any({a, b} <= group for group in _SIGNS)
+    results = ("s32",) if a[0] in "sub" and a != "bf16" else ("f16", "f32", "f64")
+    fits = ELEMENTS[d].encode is not None and ELEMENTS[c].encode is not None
+    if not (a == b or mixed) or not fits or not {d, c} <= set(results):
+        raise unsupported(ins)
+    return d, a, b, c
 
 
 def types_of(ins: Instruction) -> list[str]:
@@ -174,7 +207,7 @@ def multiply_any(t: Translator, ins: Instruction) -> Op:
     """mma.sync of a shape or type without a faster way."""
     m, n, k = shape_of(ins)
     layouts = [part for part in ins.parts if part in _LAYOUTS]
-    types = types_of(ins)
+    types = _operand_types(ins)
     d_type, a_type, b_type, c_type = types
     if a_type == "f16":
         places = _quad_pairs(layouts, d_type, c_type)
@@ -220,12 +253,14 @@ def _fragments(
 def multiply_sparse(t: Translator, ins: Instruction) -> Op:
     """mma.sp: half of A is stored; metadata says which half."""
     m, n, k = shape_of(ins)
-    types = types_of(ins)
+    types = _operand_types(ins)
     d_type, a_type, b_type, _ = types
     *operands, metadata, selector = ins.operands
-    lanes = fragments.metadata_lanes(a_type, k)
-    if (m, n) != (16, 8) or not isinstance(selector, Integer):
+    if (m, n) != (16, 8) or k not in _SPARSE_DEPTHS.get(a_type, ()):
         raise unsupported(ins)
+    if not isinstance(selector, Integer):
+        raise unsupported(ins, "expected an immediate selector")
+    lanes = fragments.metadata_lanes(a_type, k)
     if not 0 <= selector.value < 4 // lanes:
         raise unsupported(ins, f"expected a selector below {4 // lanes}")
     per_a, per_b = (ELEMENTS[name].per_register for name in (a_type, b_type))
@@ -254,6 +289,8 @@ def wmma_placement(
 ) -> Placement:
     """Of operand "a", "b", "c" or "d"; B lies column after column."""
     m, n, k = shape_of(ins)
+    if (m, n, k) not in _WMMA_SHAPES:
+        raise unsupported(ins)
     rows, columns = {"a": (m, k), "b": (k, n)}.get(operand, (m, n))
     count = registers * ELEMENTS[type_name].per_register
     if rows * columns > LANES * count or LANES * count % (rows * columns):

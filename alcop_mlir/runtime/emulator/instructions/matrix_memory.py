@@ -45,7 +45,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 
 def smallest_piece(ins: Instruction) -> int:
     """The bytes of the smallest access that a lane may make."""
-    return max(ELEMENTS[types_of(ins)[0]].bits, 8) // 8
+    return min((max(ELEMENTS[name].bits, 8) // 8 for name in types_of(ins)), default=1)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from kernel_text import run_kernel
 from warp_multiply import Place, placed, registers, run
+
+from alcop_mlir.errors import EmulationError
 
 
 @dataclass(frozen=True)
@@ -292,3 +295,47 @@ def test_eight_bit_floats(depth: int, a_kind: str, b_kind: str, result: str) -> 
     exact = eight_bits(a_kind)[a] @ eight_bits(b_kind)[b] + c
     tolerance = 2.0**-9 if result == "f16" else 2.0**-20
     assert np.all(np.abs(got - exact) <= tolerance * (1 + np.abs(exact)))
+
+
+# What is no form ----------------------------------------------------------------------
+
+A4, A2, A1 = "{%a0, %a1, %a2, %a3}", "{%a0, %a1}", "{%a0}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"mma.sync.aligned.m8n8k16.row.col.s32.s8.f16.s32 {A2}, {A1}, {A1}, {A2}",
+        f"mma.sync.aligned.m8n8k16.row.col.f32.s8.s8.f32 {A2}, {A1}, {A1}, {A2}",
+        f"mma.sync.aligned.m8n8k16.col.row.s32.s8.s8.s32 {A2}, {A1}, {A1}, {A2}",
+        f"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {A2}, {A2}, {A1}, {A2}",
+        f"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {A2}, {A1}, {A1}",
+        f"mma.sync.aligned.m16n8k32.row.col.s32.s4.s4 {A4}, {A2}, {A1}, {A4}",
+        "mma.sp.sync.aligned.m16n8k999999999.row.col.f32.f16.f16.f32 "
+        f"{A4}, {A4}, {A4}, {A4}, %a0, 0",
+        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 "
+        f"{A4}, {A4}, {A4}, {A4}, %a0, 2",
+        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 "
+        f"{A4}, {A4}, {A4}, {A4}, %a0, %a1",
+        "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32",
+        "wmma.load.a.sync.aligned.row.m999999999n9k9.shared.f16 {%a0}, [%p]",
+        "wmma.load.a.sync.aligned.row.m16n16k16.shared {%a0}, [%p]",
+        "wmma.load.a.sync.aligned.row.shared.f16 {%a0}, [%p]",
+        f"wmma.load.b.sync.aligned.row.m8n8k32.shared.s4 {A1}, [%p]",
+        "wmma.store.d.sync.aligned.row.m16n16k16.shared.f16",
+        "wmma.mma.sync.aligned.row.col.m16n16k16.f32",
+        "vadd4.s32.s32.s32 %a0, %a1.b12, %a2, %a3",
+        "vadd.s32.s32.s32 %a0, %a1.b7, %a2",
+        "vset.s32.s32.no %a0, %a1, %a2",
+        "vadd.s32.s32.s32.add %a0, %a1, %a2",
+        "add.s32 %a0, -%a1, %a2",
+        "add.s32 %a0.b0, %a1, %a2",
+        "cvt.pack.sat.u99.s32 %a0, %a1, %a2",
+        "lop3.nor.b32 %a0|%q, %a1, %a2, %a3, 1, %q",
+        "createpolicy.fractional.L2::evict_last.b64 %a0",
+    ],
+)
+def test_what_is_no_form_is_an_error_of_one_line(text: str) -> None:
+    body = f".reg .b32 %a<4>; .reg .b64 %p; .reg .pred %q;\n{text};\nret;"
+    with pytest.raises(EmulationError, match=r"^PTX line 9: [^\n]*$"):
+        run_kernel(body, [], [])
