@@ -1,6 +1,6 @@
 """Ops on rows as torch exports them: one kernel each, which moves each array once.
 
-rows/*.mlir   what `alcop_mlir.torch.export` makes of small modules: batch norm in
+fixtures/rows what `alcop_mlir.torch.export` makes of small modules: batch norm in
               training, cross-channel statistics, layer norm of a sum of bias and
               residual that is a result as well, RMS norm in 16 bits with f32
               statistics, torch.max, argmax, log_softmax, average pools
@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
 from moved_bytes import moved_bytes
 
-FILES = sorted((Path(__file__).parent / "rows").glob("*.mlir"))
+FILES = sorted((Path(__file__).parent / "fixtures" / "rows").glob("*.mlir"))
 # Windows of an average pool overlap: the last row and column of the image are in none.
 PARTLY_READ = ("average_pool_f32",)
 MODES = (("late", "lockstep"), ("early", "random"))
