@@ -12,8 +12,8 @@ without this dialect read them:
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
   alcop.merged             a function that is one launch, which others call
   alcop.prepare = {...}    what of a function's arguments another one computes once
-  alcop.chain = "..."      the role of an op in a chain of contractions; on the op
-                           around them {batch}, how many loops of a batch they have
+  alcop.chain = {role}     the role of an op in a chain of contractions; of the first
+                           also {batch, start, scale, ...}, see alcop-tile-chains
   alcop.reason = "..."     why a pass left an op unchanged
 
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,

@@ -115,6 +115,8 @@ PREPARE = (
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
     "alcop-join-contractions)",
     "alcop-prepare-weights",
+    # Of what each call computes, when all transposes are as few as they will be.
+    "func.func(alcop-group-chains,canonicalize,cse)",
 )
 
 # Tensors become memrefs, and results become output arguments at the end of the list.
@@ -124,7 +126,8 @@ BUFFERIZE = (
     "eliminate-empty-tensors",
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map}",
-    "func.func(alcop-place-results,alcop-separate-results)",
+    # At once: what is between the ops of a chain is never made.
+    "func.func(alcop-tile-chains,alcop-place-results,alcop-separate-results)",
     "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
     "modify-public-functions=true}",
 )

@@ -38,6 +38,7 @@ PASSES = {
     "alcop-generalize-gathers": "linalg.generalize_gathers:GeneralizeGathers",
     "alcop-separate-empties": "linalg.separate_empties:SeparateEmpties",
     "alcop-protect-arguments": "linalg.protect_arguments:ProtectArguments",
+    "alcop-tile-chains": "chains.tile_chains:TileChains",
     "alcop-place-results": "linalg.place_results:PlaceResults",
     "alcop-separate-results": "linalg.separate_results:SeparateResults",
     "alcop-drop-offsets": "linalg.drop_offsets:DropOffsets",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,12 +43,18 @@ class Bounded:
     It is infinite where the value is unknown, never NaN.
 
     absent: where there are zeros that a kernel need not multiply, as they were put
-            between other elements; None for nowhere
+            between other elements, or are exponentials of -inf, as masks make them;
+            None for nowhere
     """
 
     values: Array
     error: Any = 0.0
     absent: Array | None = None
+
+
+# Ops that make zero of zero; what is divided comes first.
+_EXPONENTIALS = ("math.exp", "math.exp2")
+_KEEPING_ZEROS = ("arith.extf", "arith.truncf", "arith.mulf", "arith.divf")
 
 
 def _unordered(function: _Function) -> _Function:
@@ -259,7 +265,8 @@ def _bounded(expression: Expression, arguments: Sequence[Bounded]) -> Bounded:
             return Bounded(np.asarray(value, np.float64))
         case Argument(number):
             given = arguments[number]
-            return Bounded(given.values.astype(np.float64), given.error)
+            values = given.values.astype(np.float64)
+            return Bounded(values, given.error, given.absent)
         case Operation(_, _, operands):
             return _applied(expression, [_read(one, arguments) for one in operands])
 
@@ -268,7 +275,10 @@ def _read(expression: Expression, arguments: Sequence[Bounded]) -> Bounded:
     """The expression's value as an op reads it."""
     value = _bounded(expression, arguments)
     is_op = isinstance(expression, Operation)
-    return overflowed(value, expression.dtype) if is_op else value
+    if not is_op:
+        return value
+    kept = overflowed(value, expression.dtype)
+    return replace(kept, absent=value.absent)
 
 
 def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
@@ -295,7 +305,19 @@ def _applied(op: Operation, operands: list[Bounded]) -> Bounded:
     unknown = unknown | np.isnan(error)
     if np.any(unknown):
         error = np.where(unknown, 1.0 if op.dtype == "i1" else np.inf, error)
-    return Bounded(result, error)
+    return Bounded(result, error, _absent(op, operands, result))
+
+
+def _absent(op: Operation, operands: Sequence[Bounded], result: Array) -> Array | None:
+    """Where the result is a zero of a mask: an exponential of -inf, or made of one."""
+    if op.name in _EXPONENTIALS:
+        (given,) = operands
+        found = np.isneginf(given.values) & np.isfinite(given.error)
+        return found if np.any(found) else None
+    known = [one.absent for one in operands if one.absent is not None]
+    if op.name not in _KEEPING_ZEROS or not known:
+        return None
+    return np.logical_or.reduce([one & (result == 0) for one in known])
 
 
 def _moved(operand: Array, step: Any) -> Iterator[Array]:

@@ -322,7 +322,8 @@ def _whole(given: Bounded) -> Array:
 def _map(step: Map, known: Mapping[str, Bounded], shape: tuple[int, ...]) -> Bounded:
     _, out = operand_maps(step)
     result = bounded(step.expression, _arranged(step, out, known))
-    return Bounded(np.broadcast_to(result.values, shape), result.error)
+    absent = None if result.absent is None else np.broadcast_to(result.absent, shape)
+    return Bounded(np.broadcast_to(result.values, shape), result.error, absent)
 
 
 def _reduction(step: Reduction, known: Mapping[str, Bounded]) -> Bounded:

@@ -6,19 +6,15 @@ it makes, and a contraction of what they make, the *weights*:
     S[m, n] = sum over k of Q[m, k] * K[n, k]
     X[m, n] = f(S[m, n], m, n, other inputs)
     R[m]    = max over n of X[m, n]
-    W[m, n] = exp(c * (X[m, n] - R[m]))
+    W[m, n] = exp2(c * (X[m, n] - R[m]))
     L[m]    = sum over n of W[m, n]
     O[m, d] = g(sum over n of W[m, n] * V[n, d], L[m], R[m])
 from alcop_mlir.bindings import ir
 
 for each iteration of loops of a batch, which any operand may lack. It can go over
 columns once, in parts: R grows as parts are seen, and what was summed with the R before
-is multiplied by W(R before, R now), as W(x, r) = exp(c * x) * exp(-c * r) splits into
-two functions, of x and of r, and that of r has an inverse. That is proven from the
-bodies: a reduction that depends on another one has W as its term, where c is positive
-and R the maximum of X itself, so that W is at most 1 and never overflows the type that
-is multiplied. What multiplies or divides W and is the same for all of a row commutes
-past the sum over n.
+is multiplied by W(R before, R now), as W splits into two functions, of X and of R, and
+that of R has an inverse (`exponentials.py`).
 
 `find_chains` returns chains, and for what looks like one but is none the reason.
 """
@@ -26,20 +22,22 @@ past the sum over n.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir.analysis.chains.candidates import Candidate, candidates
 from alcop_mlir.analysis.chains.elements import NARROW_FLOATS, Element
-from alcop_mlir.analysis.chains.following import (
-    MAXIMA,
-    SUM,
-    Follower,
-    NotFollowedError,
+from alcop_mlir.analysis.chains.exponentials import (
+    NoChainError,
+    commuted,
+    found_exponential,
+    found_rows,
 )
+from alcop_mlir.analysis.chains.following import Follower, NotFollowedError
 from alcop_mlir.analysis.chains.indices import Index, Indices, SplitLoop
 from alcop_mlir.analysis.chains.operands import Matrix, found_in_memory
 from alcop_mlir.analysis.chains.results import Result, found_result
+from alcop_mlir.analysis.chains.visible_columns import Columns, visible_columns
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import ir
@@ -49,9 +47,6 @@ from alcop_mlir.bindings import ir
 HEAD_STEP, LARGEST_HEAD = 16, 256
 # A fragment has 16 rows. With fewer, weights are few beside keys and values.
 FEWEST_ROWS = 16
-
-_EXPONENTIALS = ("math.exp", "math.exp2")
-_MULTIPLY, _DIVIDE = "arith.mulf", "arith.divf"
 
 
 @dataclass(frozen=True)
@@ -66,9 +61,11 @@ class Chain:
     elements:  X, of the scores and inputs
     maximum:   R
     weights:   W, of X and R
+    scale:     c
     totals:    reductions whose term is W
     contracted: stands for the sum over n of W times V
     result:    O, and where it is
+    columns:   those of a row whose weights may differ from zero
     """
 
     first: Any
@@ -86,13 +83,11 @@ class Chain:
     elements: Element
     maximum: Element
     weights: Element
+    scale: float
     totals: tuple[Element, ...]
     contracted: Element
     result: Result
-
-
-class _NoChainError(Exception):
-    """Why there is no chain."""
+    columns: Columns
 
 
 def find_chains(function: ir.Operation) -> Iterator[Chain | Rejected]:
@@ -122,7 +117,7 @@ def _chain(candidate: Candidate, scores: ir.Value) -> Chain | str:
             why = reader.split(wanted)
             if why is not None:
                 return why
-        except (NotFollowedError, _NoChainError) as reason:
+        except (NotFollowedError, NoChainError) as reason:
             return str(reason)
 
 
@@ -171,7 +166,7 @@ class _Reader:
         """The chain. Raises where there is none."""
         given = self.candidate
         if 0 in self.extents.values():
-            raise _NoChainError("sizes are known at run time only")
+            raise NoChainError("sizes are known at run time only")
         m, n, k, d = self.fixed
         reached = given.reached_from(self.scores)
         follower = Follower(self.extents, n, self.scores, reached, kept=self.fixed)
@@ -180,7 +175,7 @@ class _Reader:
         batch = tuple(loop for number in given.batch for loop in self.loops[number])
         at = follower.scores_at or ()
         if sorted(loop for one in at for loop in one) != sorted((*batch, m, n)):
-            raise _NoChainError("the scores do not have all rows and columns")
+            raise NoChainError("the scores do not have all rows and columns")
         of_scores = given.loops_of_scores(self.scores, at, (k,))
         operands = [
             Matrix(one.value, tuple(of_scores[loop] for loop in one.loops))
@@ -193,18 +188,17 @@ class _Reader:
             for one, loops in ((queries, (m, k)), (keys, (n, k)), (values, (n, d)))
         )
         self._check(queries, keys, values)
-        core = _core(weight, n)
-        elements, maximum = _exponent(core)
+        exponential = found_exponential(weight, n)
         contracted = follower.pool.leaf(
             "contracted", "f32", None, frozenset((*batch, m, d))
         )
         result = found_result(
             given.op,
             self.indices(given.view.outputs[0]),
-            _commuted(weight, core, contracted, n, follower.pool),
+            commuted(weight, exponential, contracted, n, follower.pool),
             follower,
         )
-        totals = _totals(result.element, core, maximum)
+        rows = found_rows(exponential, result.element, n, follower.pool)
         self._check_users(follower)
         scores = follower.at(self.scores, at)
         return Chain(
@@ -220,12 +214,14 @@ class _Reader:
             keys,
             values,
             scores,
-            elements,
-            maximum,
-            core,
-            totals,
+            rows.elements,
+            rows.maximum,
+            rows.weights,
+            rows.scale,
+            rows.totals,
             contracted,
-            result,
+            replace(result, element=rows.result),
+            visible_columns(rows.elements, m, n),
         )
 
     def _in_order(self, operands: list[Matrix]) -> list[Matrix]:
@@ -233,7 +229,7 @@ class _Reader:
         ordered = sorted(operands, key=lambda one: m not in one.loops)
         first, second = ordered
         if n in first.loops or m in second.loops or n not in second.loops:
-            raise _NoChainError("an operand of the scores has rows and columns")
+            raise NoChainError("an operand of the scores has rows and columns")
         return ordered
 
     def _in_memory(self, matrix: Matrix, inner: tuple[int, int]) -> Matrix:
@@ -245,7 +241,7 @@ class _Reader:
                 raise
             found = matrix
         if found.innermost not in inner:
-            raise _NoChainError("neighbours in memory are of several matrices")
+            raise NoChainError("neighbours in memory are of several matrices")
         return found
 
     def _check(self, queries: Matrix, keys: Matrix, values: Matrix) -> None:
@@ -253,23 +249,23 @@ class _Reader:
         types = {one.type for one in (queries, keys)}
         weights = str(self.candidate.weights.value.type.element_type)
         if len(types) > 1 or types.isdisjoint(NARROW_FLOATS):
-            raise _NoChainError(
+            raise NoChainError(
                 f"multiplies {queries.type} by {keys.type}, expected f16 or bf16"
             )
         if {weights, values.type} != {queries.type}:
-            raise _NoChainError(
+            raise NoChainError(
                 f"multiplies {weights} by {values.type} after {queries.type}, expected "
                 "one type"
             )
         for loop in (k, d):
             size = self.extents[loop]
             if size % HEAD_STEP or size > LARGEST_HEAD:
-                raise _NoChainError(
+                raise NoChainError(
                     f"rows of {size} elements are multiplied, expected a multiple of "
                     f"{HEAD_STEP} up to {LARGEST_HEAD}"
                 )
         if self.extents[m] < FEWEST_ROWS or self.extents[n] < FEWEST_ROWS:
-            raise _NoChainError(
+            raise NoChainError(
                 f"has {self.extents[m]} rows and {self.extents[n]} columns of weights, "
                 f"expected {FEWEST_ROWS} at least: fewer move few bytes"
             )
@@ -282,96 +278,7 @@ class _Reader:
             for result in op.results:
                 for use in result.uses:
                     if use.owner.operation not in allowed:
-                        raise _NoChainError(
+                        raise NoChainError(
                             f"'{use.owner.operation.name}' reads what is between the "
                             "contractions too"
                         )
-
-
-def _core(weight: Element, row: int) -> Element:
-    """The exponential that a weight is, but for what its whole row shares."""
-    while weight.name not in _EXPONENTIALS:
-        one, other = _multiplied(weight, row)
-        if one is None or other is None:
-            raise _NoChainError(
-                "weights depend on reductions, but are no exponentials of what the "
-                "maximum of a row is subtracted from, times what its columns share: a "
-                "maximum that grows cannot be corrected afterwards"
-            )
-        weight = one
-    return weight
-
-
-def _multiplied(weight: Element, row: int) -> tuple[Any, Any]:
-    """What differs along a row, and what else multiplies or divides it."""
-    if weight.name == _DIVIDE and row not in weight.operands[1].loops:
-        one, other = weight.operands
-        return one, other
-    if weight.name != _MULTIPLY:
-        return None, None
-    one, other = weight.operands
-    if row not in other.loops:
-        return one, other
-    return (other, one) if row not in one.loops else (None, None)
-
-
-def _commuted(
-    weight: Element, core: Element, contracted: Element, row: int, pool: Any
-) -> Element:
-    """What is done to the exponential is done to the sum over n instead."""
-    if weight is core:
-        return contracted
-    varying, shared = _multiplied(weight, row)
-    assert varying is not None  # `_core` went this way
-    assert shared is not None
-    inner = _commuted(varying, core, contracted, row, pool)
-    return pool.op(weight.name, (inner, shared), weight.type, dict(weight.detail))
-
-
-def _exponent(core: Element) -> tuple[Element, Element]:
-    """X and its maximum R, where the exponent is c * (X - R) with a positive c."""
-    exponent = core.operands[0]
-    while exponent.name == _MULTIPLY:
-        numbers = [one for one in exponent.operands if one.name == "constant"]
-        others = [one for one in exponent.operands if one.name != "constant"]
-        if len(numbers) != 1 or not 0 < numbers[0].detail < float("inf"):
-            break
-        (exponent,) = others
-    elements, maximum = _difference(exponent)
-    if (
-        elements is None
-        or maximum is None
-        or maximum.name != "reduction"
-        or maximum.detail[0] not in MAXIMA
-        or maximum.operands[0] is not elements
-        or elements.needs
-        or not elements.has_scores
-    ):
-        raise _NoChainError(
-            "exponentials are not of what the maximum of the same row is subtracted "
-            "from: they may overflow, or cannot be corrected when the maximum grows"
-        )
-    return elements, maximum
-
-
-def _difference(exponent: Element) -> tuple[Element | None, Element | None]:
-    if exponent.name == "arith.subf":
-        one, other = exponent.operands
-        return one, other
-    if exponent.name == "arith.addf":
-        for one, other in (exponent.operands, exponent.operands[::-1]):
-            if other.name == "arith.negf":
-                return one, other.operands[0]
-    return None, None
-
-
-def _totals(result: Element, core: Element, maximum: Element) -> tuple[Element, ...]:
-    """The sum of each row, if the result needs it. They must be of weights."""
-    found = sorted(result.needs - maximum.needs, key=lambda one: one.detail)
-    for one in found:
-        if one.detail[0] != SUM or one.operands[0] is not core:
-            raise _NoChainError(
-                "a reduction that depends on another one is no sum of the "
-                "exponentials: it cannot be corrected when the maximum grows"
-            )
-    return tuple(found)

@@ -1,8 +1,9 @@
 """Builders of a chain as linalg ops with fixed loops, one op for each of its roles.
 
 Loops are those of the batch, then m and n, m, n and k, m, d and n, or m and d. Floats
-are f32 but for what is multiplied. Each op has its role as `alcop.chain`, by which
-alcop-tile-chains finds it:
+are f32 but for what is multiplied. Each op has its role in `alcop.chain`, by which
+alcop-tile-chains finds it; the first one also says how many loops of a batch all have,
+what the maximum of a row starts from, and the bounds of columns with weights:
 
     "scores"   Q times K, added up along k
     "elements" what is computed of the scores, of indices and of inputs
@@ -65,7 +66,7 @@ class ChainOps:
         if role == "contracted":
             weights = Matrix(
                 self.tensors[chain.weights],
-                tuple((one,) for one in (*chain.batch, chain.m, chain.n)),
+                _each((*chain.batch, chain.m, chain.n)),
             )
             operands = [weights, chain.values]
         narrow = chain.values.value.type.element_type
@@ -78,7 +79,7 @@ class ChainOps:
             return arith.addf(total, arith.mulf(*wide))
 
         self.tensors[made] = self._generic(
-            role, operands, self._filled(kept, 0.0), loops, kept, body
+            role, operands, self._filled(kept, 0.0), loops, _each(kept), body
         )
 
     def _reduction(
@@ -86,14 +87,14 @@ class ChainOps:
     ) -> None:
         combine, start = made.detail
         (term,) = made.operands
-        source = Matrix(self.tensors[term], tuple((one,) for one in loops))
+        source = Matrix(self.tensors[term], _each(loops))
 
         def body(arguments: Sequence[ir.Value]) -> Any:
             kinds = [arguments[-1].type]
             return ir.Operation.create(combine, kinds, list(arguments)).result
 
         self.tensors[made] = self._generic(
-            role, [source], self._filled(kept, start), loops, kept, body
+            role, [source], self._filled(kept, start), loops, _each(kept), body
         )
 
     def _map(
@@ -113,9 +114,9 @@ class ChainOps:
             given = dict(zip(leaves, arguments, strict=False))
             return _narrowed(scalar(made, given, loops, self.chain.extents), element)
 
-        order = loops
+        order = _each(loops)
         if target is not None:
-            order = [one for index in self.chain.result.indices for one in index]
+            order = self.chain.result.indices
         self.tensors[made] = self._generic(role, matrices, output, loops, order, body)
         return self.tensors[made]
 
@@ -127,7 +128,7 @@ class ChainOps:
         column = {**of_columns, chain.weights: chain.n, chain.contracted: chain.d}
         loops = [*chain.batch, chain.m]
         loops += [column[leaf]] if leaf in column else []
-        return Matrix(known[leaf], tuple((one,) for one in loops))
+        return Matrix(known[leaf], _each(loops))
 
     def _generic(
         self,
@@ -135,21 +136,35 @@ class ChainOps:
         inputs: Sequence[Matrix],
         output: ir.Value,
         loops: Sequence[int],
-        kept: Sequence[int],
+        kept: Indices,
         body: Body,
     ) -> Any:
         values = [self._with_loops(one) for one in inputs]
         maps = [_map_of(loops, _apart(one.indices)) for one in inputs]
-        maps.append(_map_of(loops, [(one,) for one in kept]))
-        reductions = [n for n, loop in enumerate(loops) if loop not in kept]
+        maps.append(_map_of(loops, _apart(kept)))
+        used = {loop for index in kept for loop in index}
+        reductions = [n for n, loop in enumerate(loops) if loop not in used]
         op = generic_on_tensors(values, [output], maps, reductions)
-        op.attributes[alcop.CHAIN] = ir.StringAttr.get(role)
+        mark = {"role": role, **(self._mark() if role == "scores" else {})}
+        op.attributes[alcop.CHAIN] = alcop.to_attribute(mark)
         kinds = [one.type.element_type for one in (*values, output)]
         here = ir.Location.current
         block = op.regions[0].blocks.append(*kinds, arg_locs=[here] * len(kinds))
         with ir.InsertionPoint(block):
             linalg.YieldOp([body(list(block.arguments))])
         return op.results[0]
+
+    def _mark(self) -> dict[str, Any]:
+        """What tile code has to know of the chain."""
+        chain = self.chain
+        known = {
+            "batch": len(chain.batch),
+            "start": chain.maximum.detail[1],
+            "scale": chain.scale,
+            "first": chain.columns.first,
+            "last": chain.columns.last,
+        }
+        return {name: value for name, value in known.items() if value is not None}
 
     def _with_loops(self, matrix: Matrix) -> Any:
         """The tensor, with a dimension for each loop."""
@@ -229,29 +244,14 @@ def with_loops(value: ir.Value, indices: Indices, extents: Mapping[int, int]) ->
 
 
 def without_loops(value: ir.Value, indices: Indices, kind: ir.Type) -> Any:
-    """A tensor with a dimension for each loop as `kind`, whose indices are given."""
-    if not all(indices):
-        value = _with_units(value, indices)
+    """The tensor with such dimensions as `kind`, whose indices are given."""
     if all(len(index) < 2 for index in indices):
         return value
     return tensor.collapse_shape(kind, value, _groups(indices))
 
 
-def _with_units(value: ir.Value, indices: Indices) -> Any:
-    """The tensor with a dimension of extent 1 for each index without loops."""
-    sizes = iter(value.type.shape)
-    shape = [next(sizes) if index else 1 for index in _apart(indices)]
-    groups: list[list[int]] = []
-    for number, index in enumerate(_apart(indices)):
-        # Extents of 1 go to the dimension before, or to the first one.
-        if index and not (len(groups) == 1 and all(shape[n] == 1 for n in groups[0])):
-            groups.append([number])
-        elif groups:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    kind = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tensor.expand_shape(kind, value, groups, [], shape)
+def _each(loops: Sequence[int]) -> Indices:
+    return tuple((one,) for one in loops)
 
 
 def _apart(indices: Indices) -> Indices:
@@ -291,9 +291,3 @@ def _attribute(kind: ir.Type, number: float) -> Any:
     if isinstance(kind, ir.FloatType):
         return ir.FloatAttr.get(kind, number)
     return ir.IntegerAttr.get(kind, int(number))
-
-
-def mark(region: ir.Operation, chain: Chain) -> None:
-    """Say of the op around a chain how many loops of a batch its ops have."""
-    batch = len(chain.batch)
-    region.attributes[alcop.CHAIN] = alcop.to_attribute({"batch": batch})

@@ -4,14 +4,14 @@ Before:  %s = linalg.batch_matmul ins(%q, %k) ...       // scores
          ... linalg.generic ...                         // scale, masks, softmax of rows
          %o = linalg.batch_matmul ins(%p, %v) ...
 After:   %o = scf.execute_region -> tensor<...> no_inline {
-           %s = linalg.generic {alcop.chain = "scores"} ins(%q, %k) ...
-           %x = linalg.generic {alcop.chain = "elements"} ins(%s, %mask) ...
-           %m = linalg.generic {alcop.chain = "maximum"} ins(%x) ...
-           %w = linalg.generic {alcop.chain = "weights"} ins(%x, %m) ... // exp(x - m)
-           %l = linalg.generic {alcop.chain = "total"} ins(%w) ...
-           %p = linalg.generic {alcop.chain = "contracted"} ins(%w, %v) ...
-           %o = linalg.generic {alcop.chain = "result"} ins(%p, %l) ...  // p / l
-           scf.yield %o } {alcop.chain = {batch = 2}}
+           %s = linalg.generic {alcop.chain = {role = "scores", ...}} ins(%q, %k)
+           %x = linalg.generic {alcop.chain = {role = "elements"}} ins(%s, %mask)
+           %m = linalg.generic {alcop.chain = {role = "maximum"}} ins(%x)
+           %w = linalg.generic {alcop.chain = {role = "weights"}} ins(%x, %m)
+           %l = linalg.generic {alcop.chain = {role = "total"}} ins(%w)
+           %p = linalg.generic {alcop.chain = {role = "contracted"}} ins(%w, %v)
+           %o = linalg.generic {alcop.chain = {role = "result"}} ins(%p, %l)
+           scf.yield %o }
 
 What is a chain is found from loops, maps and bodies, and proven there
 (`analysis/chains`). What the region holds means the same, but for roundings to 16 bits
@@ -37,7 +37,11 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.bindings import ir, scf, tensor
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
-from alcop_mlir.transforms.chains.chain_ops import ChainOps, mark, without_loops
+from alcop_mlir.transforms.chains.chain_ops import (
+    ChainOps,
+    with_loops,
+    without_loops,
+)
 
 # All ops of these dialects work on tensors, before bufferization.
 _WITHOUT_EFFECTS = ("linalg.", "tensor.", "arith.")
@@ -65,21 +69,20 @@ def _group(chain: Chain) -> None:
     old = chain.result.value
     place = old.owner.operation
     with place.location, ir.InsertionPoint(place):
-        made = _region(chain)
-        new = without_loops(made, chain.result.indices, old.type)
+        new = _region(chain)
     old.replace_all_uses_with(new)
     _erase(place)
 
 
 def _region(chain: Chain) -> Any:
-    loops = [loop for index in chain.result.indices for loop in index]
-    shape = [chain.extents[loop] for loop in loops]
-    target = tensor.empty(shape, chain.result.value.type.element_type)
-    region = scf.ExecuteRegionOp([target.type], no_inline=True)
+    where, kind = chain.result.indices, chain.result.value.type
+    target = tensor.empty(list(kind.shape), kind.element_type)
+    region = scf.ExecuteRegionOp([kind], no_inline=True)
     block = region.regions[0].blocks.append()
     with ir.InsertionPoint(block):
-        scf.YieldOp([ChainOps(chain).build(target)])
-    mark(region.operation, chain)
+        part = with_loops(target, where, chain.extents)
+        made = ChainOps(chain).build(part)
+        scf.YieldOp([without_loops(made, where, kind)])
     return region.results[0]
 
 

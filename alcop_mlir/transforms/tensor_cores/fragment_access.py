@@ -143,7 +143,9 @@ def load_accumulators(
 ) -> Pieces:
     """Accumulator pieces, two or four neighbouring elements by each load."""
     owner, count = accumulator_lane(threads, layout), neighbours(layout)
-    loads = _Loads(source.shifted(owner.first()), count, source.allows(count))
+    # Vectors of booleans are bits to LLVM; in memory, each has a byte.
+    is_wide = kind.element_type.width > 1 and source.allows(count)
+    loads = _Loads(source.shifted(owner.first()), count, is_wide)
     lane_type = layout.lane_type(kind.element_type)
     side_by_side = count // 2  # pieces
     found = []

@@ -7,22 +7,21 @@
 // CHECK-NOT:   linalg.
 // CHECK:       %[[DEST:.*]] = tensor.empty() : tensor<64x32xf32>
 // CHECK-NEXT:  %[[O:.*]] = scf.execute_region -> tensor<64x32xf32> no_inline {
-// CHECK:         %[[S:.*]] = linalg.generic {{.*}} ins(%[[Q]], %[[K]] : {{.*}} {alcop.chain = "scores"}
-// CHECK:         %[[X:.*]] = linalg.generic {{.*}} ins(%[[S]] : {{.*}} {alcop.chain = "elements"}
+// CHECK:         %[[S:.*]] = linalg.generic {{.*}} ins(%[[Q]], %[[K]] : {{.*}} {alcop.chain = {batch = 0 : i64, {{.*}}role = "scores", {{.*}}start = 0xFFF0000000000000 : f64}}
+// CHECK:         %[[X:.*]] = linalg.generic {{.*}} ins(%[[S]] : {{.*}} {alcop.chain = {role = "elements"}}
 // CHECK:           arith.mulf
-// CHECK:         %[[MAX:.*]] = linalg.generic {{.*}} ins(%[[X]] : {{.*}} {alcop.chain = "maximum"}
+// CHECK:         %[[MAX:.*]] = linalg.generic {{.*}} ins(%[[X]] : {{.*}} {alcop.chain = {role = "maximum"}}
 // CHECK:           arith.maximumf
-// CHECK:         %[[W:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[MAX]] : {{.*}} {alcop.chain = "weights"}
+// CHECK:         %[[W:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[MAX]] : {{.*}} {alcop.chain = {role = "weights"}}
 // CHECK:           arith.subf
-// CHECK-NEXT:      math.exp
-// CHECK:         %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[W]] : {{.*}} {alcop.chain = "total"}
-// CHECK:         %[[P:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[V]] : {{.*}} {alcop.chain = "contracted"}
+// CHECK-NEXT:      math.exp2
+// CHECK:         %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[W]] : {{.*}} {alcop.chain = {role = "total"}}
+// CHECK:         %[[P:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[V]] : {{.*}} {alcop.chain = {role = "contracted"}}
 // CHECK:           arith.truncf %{{.*}} : f32 to f16
-// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[SUM]] : {{.*}} outs(%[[DEST]] : {{.*}} {alcop.chain = "result"}
+// CHECK:         %[[R:.*]] = linalg.generic {{.*}} ins(%[[P]], %[[SUM]] : {{.*}} outs(%[[DEST]] : {{.*}} {alcop.chain = {role = "result"}}
 // CHECK:           arith.divf
 // CHECK:         scf.yield %[[R]]
-// CHECK:       } {alcop.chain = {batch = 0 : i64}}
-// CHECK-NEXT:  return %[[O]]
+// CHECK:   return %[[O]]
 #id = affine_map<(m, n) -> (m, n)>
 #row = affine_map<(m, n) -> (m)>
 func.func @softmax(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x32xf16>) -> tensor<64x32xf32> {
@@ -145,12 +144,12 @@ func.func @causal(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x
 // CHECK-LABEL: @heads(
 // CHECK-SAME:  %[[QKV:.*]]: tensor<64x8x32xbf16>, %[[K:.*]]: tensor<2x64x32xbf16>, %[[V:.*]]: tensor<2x64x32xbf16>
 // CHECK-NOT:   linalg.transpose
-// CHECK:       %[[DEST:.*]] = tensor.empty() : tensor<64x2x2x32xbf16>
+// CHECK:       %[[DEST:.*]] = tensor.empty() : tensor<64x128xbf16>
+// CHECK:       %[[PART:.*]] = tensor.expand_shape %[[DEST]] {{.*}}: tensor<64x128xbf16> into tensor<64x2x2x32xbf16>
 // CHECK:       %[[Q:.*]] = tensor.expand_shape %{{.*}} : tensor<64x4x32xbf16> into tensor<64x2x2x32xbf16>
 // CHECK:       linalg.generic {{.*}} ins(%[[Q]], %[[K]] : tensor<64x2x2x32xbf16>, tensor<2x64x32xbf16>)
 // CHECK:       linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : tensor<2x2x64x64xf32>, tensor<2x64x32xbf16>)
-// CHECK:       linalg.generic {{.*}} outs(%[[DEST]] : tensor<64x2x2x32xbf16>) {{.*}} {alcop.chain = "result"}
-// CHECK:       } {alcop.chain = {batch = 2 : i64}}
+// CHECK:       linalg.generic {{.*}} outs(%[[PART]] : tensor<64x2x2x32xbf16>) {{.*}} {alcop.chain = {role = "result"}}
 // CHECK:       tensor.collapse_shape %{{.*}} {{.*}}: tensor<64x2x2x32xbf16> into tensor<64x128xbf16>
 #id = affine_map<(h, m, n) -> (h, m, n)>
 #row = affine_map<(h, m, n) -> (h, m)>

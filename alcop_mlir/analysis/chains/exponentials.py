@@ -1,0 +1,222 @@
+"""Rows of exponentials that can be corrected when the maximum of a row grows.
+
+A weight is W = exp(c * (X - R)), with R the maximum of X along the row and c positive,
+times what is the same for all of a row. It splits into f(X) * h(R), f(x) = exp(c * x)
+and h(r) = exp(-c * r), which has an inverse: what was summed with a smaller R is
+multiplied by h(new R) / h(old R) = W(old R, new R). That is at most 1, as W is, which
+so never overflows the type that is multiplied. What multiplies or divides a whole row
+commutes past the reductions along it.
+
+exp(c * (x - r)) = exp2(c' * (x - r)) with c' = c * log2(e). Where X multiplies by a
+constant, c' is multiplied into that, as the maximum of c' * x is c' * r. Elsewhere it
+would not be safe: masks add the least number that floats have, which is -inf times c'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.chains.elements import FLOAT, Element, Pool
+from alcop_mlir.analysis.chains.following import MAXIMA, SUM
+from alcop_mlir.element_types import ELEMENT_TYPES
+
+_BASES = {"math.exp": math.log2(math.e), "math.exp2": 1.0}
+_MULTIPLY, _DIVIDE, _SUBTRACT = "arith.mulf", "arith.divf", "arith.subf"
+_SELECT = "arith.select"
+_LARGEST = ELEMENT_TYPES[FLOAT].largest
+
+
+class NoChainError(Exception):
+    """Why there is no chain."""
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """W = exp2(scale * (elements - maximum))."""
+
+    weight: Element
+    elements: Element
+    maximum: Element
+    scale: float
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is computed along rows: weights = exp2(scale * (elements - maximum)).
+
+    totals: the sum of the weights of a row, if the result needs that
+    result: what is made of it
+    """
+
+    elements: Element
+    maximum: Element
+    weights: Element
+    scale: float
+    totals: tuple[Element, ...]
+    result: Element
+
+
+def found_exponential(weight: Element, row: int) -> Exponential:
+    """The exponential that a weight is, but for what its whole row shares."""
+    while weight.name not in _BASES:
+        varying, _ = _multiplied(weight, row)
+        if varying is None:
+            raise NoChainError(
+                "weights depend on reductions, but are no exponentials of what the "
+                "maximum of a row is subtracted from, times what its columns share: a "
+                "maximum that grows cannot be corrected afterwards"
+            )
+        weight = varying
+    exponent, scale = _scaled_by(weight.operands[0])
+    elements, maximum = _difference(exponent)
+    if (
+        elements is None
+        or maximum is None
+        or maximum.name != "reduction"
+        or maximum.detail[0] not in MAXIMA
+        or maximum.operands[0] is not elements
+        or elements.needs
+        or not elements.has_scores
+    ):
+        raise NoChainError(
+            "exponentials are not of what the maximum of the same row is subtracted "
+            "from: they may overflow, or cannot be corrected when the maximum grows"
+        )
+    return Exponential(weight, elements, maximum, scale * _BASES[weight.name])
+
+
+def commuted(
+    weight: Element,
+    exponential: Exponential,
+    contracted: Element,
+    row: int,
+    pool: Pool,
+) -> Element:
+    """What is done to the exponential is done to the sum over n instead."""
+    if weight is exponential.weight:
+        return contracted
+    varying, shared = _multiplied(weight, row)
+    assert varying is not None  # `found_exponential` went this way
+    assert shared is not None
+    inner = commuted(varying, exponential, contracted, row, pool)
+    return pool.op(weight.name, (inner, shared), weight.type, dict(weight.detail))
+
+
+def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) -> Rows:
+    """The rows in powers of two, and the result of these."""
+    old, scale = exponential.maximum, exponential.scale
+    scaled = _scaled(exponential.elements, scale, pool)
+    combine, start = old.detail
+    made: dict[Element, Element] = {}
+    if scaled is None:
+        elements, maximum = exponential.elements, old
+    else:
+        elements = scaled
+        maximum = pool.reduction(elements, combine, start * scale, row)
+        number = pool.constant(scale, FLOAT)
+        made[old] = pool.op(_DIVIDE, (maximum, number), FLOAT)
+        scale = 1.0
+    exponent = pool.op(_SUBTRACT, (elements, maximum), FLOAT)
+    if scale != 1:
+        number = pool.constant(scale, FLOAT)
+        exponent = pool.op(_MULTIPLY, (exponent, number), FLOAT)
+    weights = pool.op("math.exp2", (exponent,), FLOAT)
+    totals = []
+    for one in result.needs - {old}:
+        if one.detail[0] != SUM or one.operands[0] is not exponential.weight:
+            raise NoChainError(
+                "a reduction that depends on another one is no sum of the "
+                "exponentials: it cannot be corrected when the maximum grows"
+            )
+        if one.detail[1] != 0:
+            raise NoChainError(f"a sum starts from {one.detail[1]}, expected 0")
+        made[one] = pool.reduction(weights, SUM, one.detail[1], row)
+        totals.append(made[one])
+    result = _replaced(result, made, pool)
+    return Rows(elements, maximum, weights, scale, tuple(totals), result)
+
+
+def _multiplied(weight: Element, row: int) -> tuple[Element | None, Element | None]:
+    """What differs along a row, and what else multiplies or divides it."""
+    if weight.name not in (_MULTIPLY, _DIVIDE):
+        return None, None
+    one, other = weight.operands
+    if row not in other.loops:
+        return one, other
+    is_swapped = weight.name == _MULTIPLY and row not in one.loops
+    return (other, one) if is_swapped else (None, None)
+
+
+def _scaled_by(element: Element) -> tuple[Element, float]:
+    """What positive constants multiply, and all of these multiplied."""
+    scale = 1.0
+    while (number := _constant_of(element)) is not None:
+        varying, constant = number
+        if not 0 < constant.detail < math.inf:
+            break
+        element, scale = varying, scale * constant.detail
+    return element, scale
+
+
+def _constant_of(element: Element) -> tuple[Element, Element] | None:
+    """What is multiplied by a constant, and the constant."""
+    if element.name != _MULTIPLY:
+        return None
+    one, other = element.operands
+    if other.name == "constant":
+        return one, other
+    return (other, one) if one.name == "constant" else None
+
+
+def _scaled(element: Element, scale: float, pool: Pool) -> Element | None:
+    """An element times a positive number, with constants multiplied here.
+
+    None where there is no constant, or one that would overflow.
+    """
+    if scale == 1:
+        return element
+    if element.name == "constant":
+        number = element.detail * scale
+        is_kept = math.isinf(element.detail) or abs(number) <= _LARGEST
+        return pool.constant(number, FLOAT) if is_kept else None
+    known = _constant_of(element)
+    if known is not None:
+        varying, constant = known
+        number = constant.detail * scale
+        # At most 1: what is multiplied did not overflow before, and does not now.
+        if not abs(number) <= 1:
+            return None
+        made = pool.constant(number, FLOAT)
+        return pool.op(_MULTIPLY, (varying, made), FLOAT, dict(element.detail))
+    if element.name != _SELECT:
+        return None
+    condition, one, other = element.operands
+    chosen = [_scaled(part, scale, pool) for part in (one, other)]
+    if None in chosen:
+        return None
+    values = tuple(part for part in chosen if part is not None)
+    return pool.op(_SELECT, (condition, *values), FLOAT)
+
+
+def _difference(exponent: Element) -> tuple[Element | None, Element | None]:
+    if exponent.name == _SUBTRACT:
+        one, other = exponent.operands
+        return one, other
+    if exponent.name == "arith.addf":
+        for one, other in (exponent.operands, exponent.operands[::-1]):
+            if other.name == "arith.negf":
+                return one, other.operands[0]
+    return None, None
+
+
+def _replaced(element: Element, by: Mapping[Any, Element], pool: Pool) -> Element:
+    """The element again, of others instead of some."""
+    if element in by:
+        return by[element]
+    if not element.operands or element.needs.isdisjoint(by):
+        return element
+    operands = tuple(_replaced(one, by, pool) for one in element.operands)
+    return pool.op(element.name, operands, element.type, dict(element.detail))

@@ -1,0 +1,431 @@
+"""Builders of the tile code of a chain: the loop over columns, and what is around it.
+
+Values of vector type are distributed over a warp, which has 16 rows of the block, see
+alcop-tile-chains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from alcop_mlir.analysis.linalg.view import Operand
+from alcop_mlir.bindings import arith, gpu, ir, memref, vector
+from alcop_mlir.dialects import alcop
+from alcop_mlir.passes import build
+from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.transforms.chains.tiled_chain import Step, TiledChain
+from alcop_mlir.transforms.linalg.matrices import view
+from alcop_mlir.transforms.tiling.tile_access import read_tile
+from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
+
+_K = MMA_F16_SHAPE[2]
+# ex2.approx.ftz, which 0 and infinities go through exactly.
+_FAST = "#arith.fastmath<afn>"
+# Rows of queries and of accumulators that together leave registers for the weights.
+_HELD_QUERIES = 64
+
+
+@dataclass
+class _Matrix:
+    """A matrix of an operand for a block's batch, and its tiles in shared memory.
+
+    loops: "mk", "nk", "nd", or the other way round, as memory has them
+    """
+
+    memory: Any
+    loops: str
+    buffer: Any
+
+    def copy(self, first: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+        """Copy the tile that begins at `first`, as far as the matrix has it.
+
+        sizes: of the matrix. What does not exist of rows of values is zero; no row or
+        column that does not exist of others is used.
+        """
+        shape = self.buffer.type.shape
+        zero = build.index(0)
+        offsets = [first.get(loop, zero) for loop in self.loops]
+        extents: list[Any] = list(shape)
+        for number, loop in enumerate(self.loops):
+            if loop in first and sizes[loop] % shape[number]:
+                left = build.sub(sizes[loop], first[loop])
+                extents[number] = build.least(left, shape[number])
+        tile = view(self.memory, offsets, extents)
+        if extents == shape:
+            memref.copy(tile, self.buffer)
+            return
+        free = [] if "d" in self.loops else [self.loops.index(next(iter(first)))]
+        alcop.set_arbitrary(alcop.CopyOp(tile, self.buffer), free)
+
+    def fragment(
+        self, first: Mapping[str, ir.Value], extents: Mapping[str, int]
+    ) -> Any:
+        """The part of the tile that a warp multiplies."""
+        zero = build.index(0)
+        offsets = [first.get(loop, zero) for loop in self.loops]
+        return read_tile(self.buffer, offsets, [extents[loop] for loop in self.loops])
+
+
+@dataclass
+class ChainLoop:
+    """Builds the body of the launch.
+
+    views:  made in front of the launch for those in the region
+    block, matrix, thread: numbers of the block along rows and in the batch, and of the
+            thread
+    """
+
+    chain: TiledChain
+    views: Mapping[ir.Value, ir.Value]
+    block: Any
+    matrix: Any
+    thread: Any
+    batch: list[Any] = field(default_factory=list)
+    _rows_of_scores: Any = None
+    _end_of_columns: Any = None
+
+    def build(self) -> None:
+        """All of it but the terminator."""
+        chain, tiles = self.chain, self.chain.tiles
+        self.batch = build.coordinates(self.matrix, chain.batch_sizes)
+        first = self._block_row
+        queries = self._operand("scores", 0, "mnk")
+        keys = self._operand("scores", 1, "mnk")
+        values = self._operand("contracted", 1, "mdn")
+        queries.copy({"m": first}, self._sizes)
+        gpu.barrier()
+        held = [] if chain.k > _HELD_QUERIES else self._fragments(queries)
+        # What all tiles need is computed before them.
+        scores = self._kind(tiles.columns)
+        self._rows_of_scores = self._numbers(self._row, scores, 0)
+        self._end_of_columns = _number_of(build.index(chain.n), scores)
+        start = [
+            build.zero(self._kind(chain.d)),
+            self._rows(chain.start),
+            self._rows(0.0),
+        ]
+
+        def tile(column: ir.Value, carried: list[ir.Value]) -> list[Any]:
+            for one in (keys, values):
+                one.copy({"n": column}, self._sizes)
+            gpu.barrier()
+            following = self._tile(column, carried, held, queries, keys, values)
+            gpu.barrier()
+            return following
+
+        loop = build.for_loop((*self._bounds(), tiles.columns), start, tile)
+        self._store(*loop.results)
+
+    # -- where a block is --------------------------------------------------------------
+
+    @cached_property
+    def _block_row(self) -> Any:
+        """The first row of the block."""
+        return build.mul(self.block, self.chain.tiles.block_rows)
+
+    @cached_property
+    def _warp_row(self) -> Any:
+        """The first row of the warp in the block."""
+        warp = build.div(self.thread, WARP_SIZE)
+        return build.mul(warp, self.chain.tiles.rows)
+
+    @cached_property
+    def _row(self) -> Any:
+        """The first row of the warp."""
+        return build.add(self._block_row, self._warp_row)
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        chain = self.chain
+        return {"m": chain.m, "n": chain.n, "k": chain.k, "d": chain.d}
+
+    def _bounds(self) -> tuple[Any, Any]:
+        """The columns that some row of the block has weights in."""
+        chain, tiles = self.chain, self.chain.tiles
+        lower, upper = build.index(0), build.index(chain.n)
+        if chain.first is not None:
+            least = build.most(build.add(self._block_row, chain.first), 0)
+            lower = build.mul(build.div(least, tiles.columns), tiles.columns)
+        if chain.last is not None:
+            last = build.add(self._block_row, chain.last + tiles.block_rows)
+            upper = build.least(build.most(last, 0), chain.n)
+        return lower, upper
+
+    # -- operands ----------------------------------------------------------------------
+
+    def _operand(self, role: str, number: int, loops: str) -> _Matrix:
+        """An input, of the block's batch, with a buffer for a tile of it."""
+        operand = self.chain.steps[role].view.inputs[number]
+        memory, letters = self._matrix(operand, loops)
+        tiles = self.chain.tiles
+        extents = {**self._sizes, "m": tiles.block_rows, "n": tiles.columns}
+        shape = [extents[loop] for loop in letters]
+        buffer = build.alloc(build.workgroup_memref(shape, memory.type.element_type))
+        return _Matrix(memory, letters, buffer)
+
+    def _matrix(self, operand: Operand, loops: str) -> tuple[Any, str]:
+        """The part of an operand that the batch has, and the loops that index it."""
+        buffer = self.views.get(operand.value, operand.value)
+        zero = build.index(0)
+        count = self.chain.batch
+        offsets, dropped, letters = [], [], ""
+        for number, loop in enumerate(operand.loops):
+            if loop is None or loop < count:
+                offsets.append(zero if loop is None else self.batch[loop])
+                dropped.append(number)
+            else:
+                offsets.append(zero)
+                letters += loops[loop - count]
+        shape = buffer.type.shape
+        extents = [1 if n in dropped else size for n, size in enumerate(shape)]
+        if not dropped:
+            return buffer, letters
+        return view(buffer, offsets, extents, dropped), letters
+
+    def _fragments(self, queries: _Matrix) -> list[Any]:
+        """The queries of the warp, by parts along k."""
+        extents = {"m": self.chain.tiles.rows, "k": _K}
+        return [
+            queries.fragment({"m": self._warp_row, "k": build.index(k)}, extents)
+            for k in range(0, self.chain.k, _K)
+        ]
+
+    # -- types -------------------------------------------------------------------------
+
+    def _kind(self, columns: int) -> Any:
+        """Vectors of the warp's rows with so many columns."""
+        return ir.VectorType.get([self.chain.tiles.rows, columns], ir.F32Type.get())
+
+    def _rows(self, number: float) -> Any:
+        """A constant for each row."""
+        wide = ir.F32Type.get()
+        kind = ir.VectorType.get([self.chain.tiles.rows], wide)
+        return build.splat(kind, ir.FloatAttr.get(wide, number))
+
+    def _along(self, rows: ir.Value, columns: int) -> Any:
+        """What each row has, in all columns."""
+        kind = rows.type.element_type
+        standing = ir.VectorType.get([self.chain.tiles.rows, 1], kind)
+        wide = ir.VectorType.get([self.chain.tiles.rows, columns], kind)
+        return vector.broadcast(wide, vector.shape_cast(standing, rows))
+
+    # -- one tile of columns -----------------------------------------------------------
+
+    def _tile(
+        self,
+        column: ir.Value,
+        carried: Sequence[ir.Value],
+        held: Sequence[ir.Value],
+        queries: _Matrix,
+        keys: _Matrix,
+        values: _Matrix,
+    ) -> list[Any]:
+        """Accumulators, maximum and total of the rows after a tile of columns."""
+        accumulators, maximum, total = carried
+        columns = self.chain.tiles.columns
+        held = held or self._fragments(queries)
+        scores = build.zero(self._kind(columns))
+        for number, one in enumerate(held):
+            at = {"k": build.index(number * _K)}
+            other = keys.fragment(at, {"n": columns, "k": _K})
+            scores = _contract(one, queries.loops, other, keys.loops, scores, "mnk")
+        elements = self._elements(scores, column)
+        larger = self._reduced(self.chain.combine, elements, maximum)
+        # Of a row that has seen -inf alone nothing is subtracted.
+        lowest = self._rows(-math.inf)
+        is_lowest = arith.cmpf(arith.CmpFPredicate.OEQ, larger, lowest)
+        subtracted = arith.select(is_lowest, self._rows(0.0), larger)
+        weights = self._power(elements, self._along(subtracted, columns))
+        smaller = self._power(maximum, subtracted)
+        total = self._reduced("arith.addf", weights, arith.mulf(total, smaller))
+        accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
+        narrow = values.memory.type.element_type
+        weights = arith.truncf(ir.VectorType.get(weights.type.shape, narrow), weights)
+        rows = self.chain.tiles.rows
+        for first in range(0, columns, _K):
+            part = vector.extract_strided_slice(
+                ir.VectorType.get([rows, _K], narrow),
+                weights, [0, first], [rows, _K], [1, 1],
+            )  # fmt: skip
+            at = {"n": build.index(first)}
+            other = values.fragment(at, {"n": _K, "d": self.chain.d})
+            accumulators = _contract(
+                part, "mn", other, values.loops, accumulators, "mdn"
+            )
+        return [accumulators, larger, total]
+
+    def _power(self, elements: ir.Value, maximum: ir.Value) -> Any:
+        """The weights of elements of which this is subtracted."""
+        exponent, scale = arith.subf(elements, maximum), self.chain.scale
+        if scale != 1:
+            number = ir.FloatAttr.get(ir.F32Type.get(), scale)
+            exponent = arith.mulf(exponent, build.splat(exponent.type, number))
+        return _exp2(exponent)
+
+    def _reduced(self, combine: str, elements: ir.Value, start: ir.Value) -> Any:
+        """Rows combined with what they had before."""
+        name = {"arith.addf": "add"}.get(combine, combine.removeprefix("arith."))
+        kind = ir.Attribute.parse(f"#vector.kind<{name}>")
+        return vector.multi_reduction(kind, elements, start, [1])
+
+    def _elements(self, scores: ir.Value, column: ir.Value) -> Any:
+        """The elements of scores; -inf in columns that there are not."""
+        chain = self.chain
+        elements = scores
+        if "elements" in chain.steps:
+            numbers = {chain.batch: self._row, chain.batch + 1: column}
+            elements = self._computed(
+                chain.steps["elements"], {"scores": scores}, numbers, scores.type
+            )
+        if chain.n % chain.tiles.columns == 0:
+            return elements
+        numbers = self._numbers(column, scores.type, 1)
+        exists = arith.cmpi(arith.CmpIPredicate.slt, numbers, self._end_of_columns)
+        return arith.select(
+            exists, elements, as_vector(_constant(-math.inf), scores.type.shape, {})
+        )
+
+    def _numbers(self, first: ir.Value, kind: ir.Type, dimension: int) -> Any:
+        """The number of each row (0) or column (1) of a vector, as i32."""
+        word = build.integer(32)
+        (rows, columns) = kind.shape
+        size = kind.shape[dimension]
+        step = arith.index_cast(
+            ir.VectorType.get([size], word),
+            vector.step(ir.VectorType.get([size], ir.IndexType.get())),
+        )
+        start = vector.broadcast(step.type, arith.index_cast(word, first))
+        numbers = arith.addi(step, start)
+        if dimension == 0:
+            return self._along(numbers, columns)
+        return vector.broadcast(ir.VectorType.get([rows, columns], word), numbers)
+
+    # -- bodies ------------------------------------------------------------------------
+
+    def _computed(
+        self,
+        step: Step,
+        given: Mapping[str, ir.Value],
+        numbers: Mapping[int, ir.Value],
+        kind: ir.Type,
+    ) -> Any:
+        """What the body of a step makes, on vectors of this kind.
+
+        given:   what the roles that it reads have made
+        numbers: the first index that the vector has, by loop
+        """
+        shape = list(kind.shape)
+        known: dict[Any, Any] = {}
+        for operand, role in zip(step.view.inputs, step.sources, strict=True):
+            value = given[role] if role else self._read(operand, numbers, shape)
+            if value.type.rank == 1:
+                value = self._along(value, shape[1])
+            known[operand.argument] = value
+        *body, end = (op.operation for op in step.view.block.operations)
+        for op in body:
+            if op.name == "linalg.index":
+                known[op.results[0]] = self._index(op, numbers, kind)
+            elif op.name == "arith.index_cast" and op.operands[0] in known:
+                known[op.results[0]] = known[op.operands[0]]  # i32 already
+            else:
+                compute([op], shape, known)
+        return as_vector(end.operands[0], shape, known)
+
+    def _index(
+        self, op: ir.Operation, numbers: Mapping[int, ir.Value], kind: ir.Type
+    ) -> Any:
+        loop = op.attributes["dim"].value
+        if loop == self.chain.batch:
+            return self._rows_of_scores
+        if loop in numbers:
+            return self._numbers(numbers[loop], kind, loop - self.chain.batch)
+        return _number_of(self.batch[loop], kind)
+
+    def _read(
+        self, operand: Operand, numbers: Mapping[int, ir.Value], shape: list[int]
+    ) -> Any:
+        """An input for rows and columns, the same along what it lacks."""
+        count = self.chain.batch
+        memory, letters = self._matrix(operand, "mn")
+        element = memory.type.element_type
+        kind = ir.VectorType.get(shape, element)
+        indices = [numbers[count + "mn".index(one)] for one in letters]
+        if not letters:
+            return vector.broadcast(kind, memref.load(memory, []))
+        by = build.loop_map(
+            len(letters),
+            [letters.index(one) if one in letters else None for one in "mn"],
+        )
+        tiles = {"m": self.chain.tiles.block_rows, "n": self.chain.tiles.columns}
+        inside = [
+            one not in letters or self._sizes[one] % tiles[one] == 0 for one in "mn"
+        ]
+        padding = build.zero(element)
+        return vector.transfer_read(kind, memory, indices, by, padding, inside)
+
+    # -- the end -----------------------------------------------------------------------
+
+    def _store(
+        self, accumulators: ir.Value, maximum: ir.Value, total: ir.Value
+    ) -> None:
+        """Compute the result of a row and write it."""
+        chain = self.chain
+        # 1, or NaN where the maximum is infinite.
+        finite = self._power(maximum, maximum)
+        if "total" in chain.steps:
+            total = arith.mulf(total, finite)
+        else:
+            accumulators = arith.mulf(accumulators, self._along(finite, chain.d))
+        step = chain.steps["result"]
+        given = {"contracted": accumulators, "maximum": maximum, "total": total}
+        made = self._computed(step, given, {chain.batch: self._row}, accumulators.type)
+        memory, letters = self._matrix(step.output, "md")
+        first = {"m": self._row, "d": build.index(0)}
+        inside = [chain.m % chain.tiles.block_rows == 0, True]
+        by = build.loop_map(2, [letters.index(one) for one in "md"])
+        where = [first[one] for one in letters]
+        vector.transfer_write(None, made, memory, where, by, inside)
+
+
+def _contract(
+    one: ir.Value,
+    one_loops: str,
+    other: ir.Value,
+    other_loops: str,
+    accumulators: ir.Value,
+    loops: str,
+) -> Any:
+    """Accumulators along the first two loops, of operands with loops of their own."""
+    maps = [
+        build.loop_map(3, map(loops.index, letters))
+        for letters in (one_loops, other_loops, loops[:2])
+    ]
+    kinds = [
+        ir.Attribute.parse(f"#vector.iterator_type<{kind}>")
+        for kind in ("parallel", "parallel", "reduction")
+    ]
+    return vector.contract(
+        accumulators.type, one, other, accumulators, maps, ir.ArrayAttr.get(kinds)
+    )
+
+
+def _exp2(value: ir.Value) -> Any:
+    attributes = {"fastmath": ir.Attribute.parse(_FAST)}
+    return ir.Operation.create("math.exp2", [value.type], [value], attributes).result
+
+
+def _constant(number: float) -> Any:
+    wide = ir.F32Type.get()
+    return arith.constant(wide, ir.FloatAttr.get(wide, number))
+
+
+def _number_of(value: ir.Value, kind: ir.Type) -> Any:
+    """An index as i32, in all elements."""
+    word = build.integer(32)
+    return vector.broadcast(
+        ir.VectorType.get(kind.shape, word), arith.index_cast(word, value)
+    )

@@ -1,0 +1,113 @@
+"""Tile chains of contractions and row reductions: each becomes one kernel.
+
+Before:  scf.execute_region {
+           linalg.generic {alcop.chain = {role = "scores", batch = 2, start = -inf,
+                                          last = 0}} ... }
+After:   gpu.launch blocks(%m, %bh, %one) threads(%t, %one, %one) {
+           memref.copy %Q[...], %q                        // once
+           %o:3 = scf.for %n iter_args(%acc, %max, %sum) {
+             memref.copy %K[%n ...], %k ; memref.copy %V[%n ...], %v
+             gpu.barrier
+             %s = vector.contract %q, %k                  // a warp's scores
+             %x = ...                                     // elements of these
+             %r = vector.multi_reduction <maximumf>, %x, %max
+             %w = math.exp2 (%x - %r)
+             %c = math.exp2 (%max - %r)                   // what was summed is less
+             %sum' = vector.multi_reduction <add>, %w, %sum * %c
+             %acc' = vector.contract (truncf %w), %v, %acc * %c
+             gpu.barrier }
+           vector.transfer_write ... , %O } {alcop.kernel = "chain"}
+
+A block has some rows and all columns, in tiles of columns; a warp has 16 rows and holds
+its weights in registers. Tiles of columns that the bounds `first` and `last` of columns
+leave no weight are not visited, so that what a row has of V there is not multiplied by
+zero: NaN in it does not reach the result. Columns that do not exist have an element of
+-inf, and rows of V that do not exist are zero.
+
+What an op computes is read from its body; alcop-group-chains has proven that bodies
+fit. A row whose maximum is -inf so far subtracts 0 instead, so that its weights are
+zero and no later column is spoilt; in the end the sum of a row is multiplied by
+exp2(max - max), which is 1, or NaN where the maximum is infinite, as in the program.
+
+`tiles = [rows of a warp, warps, columns]` beside the role of the scores decides about
+tiles; by default these follow from rows and head (`tiled_chain.py`).
+
+Runs right after bufferization, as buffers between the ops vanish, and before
+alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import gpu, ir
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass
+from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.transforms.chains.chain_loop import ChainLoop
+from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
+from alcop_mlir.transforms.tiling.thread_points import KERNEL
+
+_NAME = "chain"
+
+
+@dataclass(frozen=True)
+class TileChains(Pass):
+    name = "alcop-tile-chains"
+    anchor = "func.func"
+
+    def run(self, op: ir.Operation) -> None:
+        for region in walk(op, "scf.execute_region"):
+            chain = read_chain(region)
+            if chain is not None:
+                with region.location, ir.InsertionPoint(region):
+                    _launch(chain)
+                _erase(region)
+
+
+def _launch(chain: TiledChain) -> None:
+    """The kernel, before the region, with the views that it works on."""
+    views = _views(chain)
+    rows, batch = chain.tiles.block_rows, math.prod(chain.batch_sizes)
+    blocks = (-(-chain.m // rows), batch, 1)
+    threads = (chain.tiles.warps * WARP_SIZE, 1, 1)
+    launch = gpu.LaunchOp(
+        tuple(map(build.index, blocks)), tuple(map(build.index, threads))
+    )
+    launch.operation.attributes[KERNEL] = ir.StringAttr.get(_NAME)
+    body = launch.regions[0].blocks[0]
+    block, matrix, _, thread, *_ = body.arguments
+    with ir.InsertionPoint(body):
+        ChainLoop(chain, views, block, matrix, thread).build()
+        gpu.TerminatorOp()
+
+
+def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:
+    """Views that are made in the region, made again in front of it."""
+    views: dict[ir.Value, ir.Value] = {}
+    for op in chain.op.regions[0].blocks[0].operations:
+        if op.operation.name in ("memref.expand_shape", "memref.subview"):
+            build.clone(op.operation, views)
+    return views
+
+
+def _erase(region: ir.Operation) -> None:
+    """Erase the region. What it yields is a buffer from outside, or a view of one."""
+    if region.results:
+        end = region.regions[0].blocks[0].operations[-1].operation
+        for old, new in zip(region.results, end.operands, strict=True):
+            old.replace_all_uses_with(_outside(new))
+    region.erase()
+
+
+def _outside(value: ir.Value) -> ir.Value:
+    """The buffer that a collapsed view of its own parts is."""
+    collapsed = made_by(value, "memref.collapse_shape")
+    if collapsed is None:
+        return value
+    expanded = made_by(collapsed.operands[0], "memref.expand_shape")
+    assert expanded is not None  # as alcop-group-chains writes it
+    return expanded.operands[0]

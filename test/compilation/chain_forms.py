@@ -1,0 +1,265 @@
+"""Chains of two contractions with softmax between them, as MLIR on tensors."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+MASKS = ("none", "causal", "window", "additive", "columns", "boolean", "capped")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A chain. Queries are B x H x M x K, keys B x G x N x K, values B x G x N x D.
+
+    groups:     heads that share keys and values
+    mask:       one of MASKS
+    tokens:     the tensors have heads inside of tokens, and so has the result
+    keys_first: rows of keys are along N in memory
+    maximum:    the op that combines elements of a row
+    """
+
+    batch: int = 1
+    heads: int = 2
+    groups: int = 1
+    m: int = 64
+    n: int = 64
+    k: int = 32
+    d: int = 32
+    dtype: str = "f16"
+    mask: str = "none"
+    tokens: bool = False
+    keys_first: bool = False
+    maximum: str = "maximumf"
+    scale: float = 0.25
+    lines: list[str] = field(default_factory=list, compare=False)
+
+    def text(self) -> str:
+        """The function, whose result is of 16 bits."""
+        self.lines.clear()
+        b, h, g, t = self.batch, self.heads, self.heads // self.groups, self.dtype
+        m, n, k, d = self.m, self.n, self.k, self.d
+        q, q_type = self._heads("q", h, m, k)
+        keys, k_type = self._heads("k", g, n, k)
+        v, v_type = self._heads("v", g, n, d)
+        if self.groups > 1:
+            keys, v = self._shared(keys, n, k), self._shared(v, n, d)
+        scores, rows = f"tensor<{b}x{h}x{m}x{n}xf32>", f"tensor<{b}x{h}x{m}xf32>"
+        out = f"tensor<{b}x{h}x{m}x{d}xf32>"
+        self._add(
+            f"""
+  %es = tensor.empty() : {scores}
+  %zs = linalg.fill ins(%zero : f32) outs(%es : {scores}) -> {scores}
+  %s = linalg.generic {{indexing_maps = [#mk, #nk, #mn], {_parallel(4, 1)}}}
+      ins({q}, {keys} : tensor<{b}x{h}x{m}x{k}x{t}>, tensor<{b}x{h}x{n}x{k}x{t}>)
+      outs(%zs : {scores}) {{
+  ^bb0(%x: {t}, %y: {t}, %c: f32):
+    %0 = arith.extf %x : {t} to f32
+    %1 = arith.extf %y : {t} to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %c, %2 : f32
+    linalg.yield %3 : f32
+  }} -> {scores}"""
+        )
+        mask, mask_type, code = self._mask()
+        ins = "%s, %mask" if mask_type else "%s"
+        element = "i1" if self.mask == "boolean" else "f32"
+        argument = f"%b: {element}, " if mask_type else ""
+        maps = "#id, #mask, #id" if mask_type else "#id, #id"
+        kinds = f"{scores}, {mask_type}" if mask_type else scores
+        self._add(
+            f"""
+  %x = linalg.generic {{indexing_maps = [{maps}], {_parallel(4)}}}
+      ins({ins} : {kinds}) outs(%es : {scores}) {{
+  ^bb0(%a: f32, {argument}%c: f32):
+    %0 = arith.mulf %a, %scale : f32
+{code}
+    linalg.yield %masked : f32
+  }} -> {scores}
+  %er = tensor.empty() : {rows}
+  %fl = linalg.fill ins(%low : f32) outs(%er : {rows}) -> {rows}
+  %max = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
+      ins(%x : {scores}) outs(%fl : {rows}) {{
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.{self.maximum} %a, %c : f32
+    linalg.yield %0 : f32
+  }} -> {rows}
+  %w = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
+      ins(%x, %max : {scores}, {rows}) outs(%es : {scores}) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  }} -> {scores}
+  %fz = linalg.fill ins(%zero : f32) outs(%er : {rows}) -> {rows}
+  %sum = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
+      ins(%w : {scores}) outs(%fz : {rows}) {{
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.addf %a, %c : f32
+    linalg.yield %0 : f32
+  }} -> {rows}
+  %ep = tensor.empty() : tensor<{b}x{h}x{m}x{n}x{t}>
+  %p = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
+      ins(%w, %sum : {scores}, {rows}) outs(%ep : tensor<{b}x{h}x{m}x{n}x{t}>) {{
+  ^bb0(%a: f32, %b: f32, %c: {t}):
+    %0 = arith.divf %a, %b : f32
+    %1 = arith.truncf %0 : f32 to {t}
+    linalg.yield %1 : {t}
+  }} -> tensor<{b}x{h}x{m}x{n}x{t}>
+  %eo = tensor.empty() : {out}
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : {out}) -> {out}
+  %o = linalg.generic {{indexing_maps = [#mk, #kn, #mn], {_parallel(4, 1)}}}
+      ins(%p, {v} : tensor<{b}x{h}x{m}x{n}x{t}>, tensor<{b}x{h}x{n}x{d}x{t}>)
+      outs(%zo : {out}) {{
+  ^bb0(%a: {t}, %y: {t}, %c: f32):
+    %0 = arith.extf %a : {t} to f32
+    %1 = arith.extf %y : {t} to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %c, %2 : f32
+    linalg.yield %3 : f32
+  }} -> {out}
+  %en = tensor.empty() : tensor<{b}x{h}x{m}x{d}x{t}>
+  %narrow = linalg.generic {{indexing_maps = [#id, #id], {_parallel(4)}}}
+      ins(%o : {out}) outs(%en : tensor<{b}x{h}x{m}x{d}x{t}>) {{
+  ^bb0(%a: f32, %c: {t}):
+    %0 = arith.truncf %a : f32 to {t}
+    linalg.yield %0 : {t}
+  }} -> tensor<{b}x{h}x{m}x{d}x{t}>"""
+        )
+        result, kind = "%narrow", f"tensor<{b}x{h}x{m}x{d}x{t}>"
+        if self.tokens:
+            kind = f"tensor<{b}x{m}x{h}x{d}x{t}>"
+            self._add(
+                f"""
+  %et = tensor.empty() : {kind}
+  %turned = linalg.transpose ins(%narrow : tensor<{b}x{h}x{m}x{d}x{t}>)
+      outs(%et : {kind}) permutation = [0, 2, 1, 3]"""
+            )
+            result = "%turned"
+        given = f"%q: {q_type}, %k: {k_type}, %v: {v_type}"
+        given += f", %mask: {mask_type}" if mask_type else ""
+        return (
+            _MAPS.replace("MASK", mask)
+            + f"func.func @chain({given}) -> {kind} {{"
+            + _CONSTANTS.replace("SCALE", repr(float(self.scale)))
+            + "".join(self.lines)
+            + f"\n  return {result} : {kind}\n}}\n"
+        )
+
+    def _add(self, text: str) -> None:
+        self.lines.append(text)
+
+    def _heads(self, name: str, heads: int, rows: int, size: int) -> tuple[str, str]:
+        """A tensor of heads of rows, and the type of the argument it is made of."""
+        b, t = self.batch, self.dtype
+        wanted = f"tensor<{b}x{heads}x{rows}x{size}x{t}>"
+        if name == "k" and self.keys_first:
+            kind, order = f"tensor<{b}x{heads}x{size}x{rows}x{t}>", [0, 1, 3, 2]
+        elif self.tokens:
+            kind, order = f"tensor<{b}x{rows}x{heads}x{size}x{t}>", [0, 2, 1, 3]
+        else:
+            return f"%{name}", wanted
+        self._add(
+            f"""
+  %e{name} = tensor.empty() : {wanted}
+  %t{name} = linalg.transpose ins(%{name} : {kind}) outs(%e{name} : {wanted})
+      permutation = {order}"""
+        )
+        return f"%t{name}", kind
+
+    def _shared(self, value: str, rows: int, columns: int) -> str:
+        """Keys or values for all heads."""
+        b, h, t, r = self.batch, self.heads, self.dtype, self.groups
+        name = value.strip("%") + "_shared"
+        split = f"tensor<{b}x{h // r}x{r}x{rows}x{columns}x{t}>"
+        self._add(
+            f"""
+  %e{name} = tensor.empty() : {split}
+  %b{name} = linalg.broadcast
+      ins({value} : tensor<{b}x{h // r}x{rows}x{columns}x{t}>)
+      outs(%e{name} : {split}) dimensions = [2]
+  %{name} = tensor.collapse_shape %b{name} [[0], [1, 2], [3], [4]]
+      : {split} into tensor<{b}x{h}x{rows}x{columns}x{t}>"""
+        )
+        return f"%{name}"
+
+    def _mask(self) -> tuple[str, str, str]:
+        """The results of the mask's map, its type, and the code that makes %masked."""
+        b, m, n = self.batch, self.m, self.n
+        if self.mask == "additive":
+            code = "    %masked = arith.addf %0, %b : f32"
+            return "(b, 0, m, n)", f"tensor<{b}x1x{m}x{n}xf32>", code
+        if self.mask == "columns":
+            code = "    %masked = arith.addf %0, %b : f32"
+            return "(b, n)", f"tensor<{b}x{n}xf32>", code
+        if self.mask == "boolean":
+            code = "    %masked = arith.select %b, %0, %low : f32"
+            return "(m, n)", f"tensor<{m}x{n}xi1>", code
+        if self.mask == "capped":
+            return "()", "", _CAPPED
+        if self.mask in ("causal", "window"):
+            return "()", "", _CAUSAL if self.mask == "causal" else _WINDOW
+        return "()", "", "    %masked = arith.addf %0, %zero : f32"
+
+
+_MAPS = """\
+#mk = affine_map<(b, h, m, n, k) -> (b, h, m, k)>
+#nk = affine_map<(b, h, m, n, k) -> (b, h, n, k)>
+#kn = affine_map<(b, h, m, n, k) -> (b, h, k, n)>
+#mn = affine_map<(b, h, m, n, k) -> (b, h, m, n)>
+#id = affine_map<(b, h, m, n) -> (b, h, m, n)>
+#row = affine_map<(b, h, m, n) -> (b, h, m)>
+#mask = affine_map<(b, h, m, n) -> MASK>
+"""
+_CONSTANTS = """
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %scale = arith.constant SCALE : f32
+  %cap = arith.constant 3.0 : f32
+  %eight = arith.constant 20 : i64"""
+_INDICES = """\
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %m = arith.index_cast %i : index to i64
+    %n = arith.index_cast %j : index to i64
+    %sees = arith.cmpi sle, %n, %m : i64
+"""
+_CAUSAL = _INDICES + "    %masked = arith.select %sees, %0, %low : f32"
+_WINDOW = (
+    _INDICES
+    + """\
+    %far = arith.subi %m, %eight : i64
+    %near = arith.cmpi sgt, %n, %far : i64
+    %both = arith.andi %sees, %near : i1
+    %masked = arith.select %both, %0, %low : f32"""
+)
+_CAPPED = """\
+    %1 = arith.divf %0, %cap : f32
+    %2 = math.tanh %1 : f32
+    %masked = arith.mulf %2, %cap : f32"""
+
+
+def _parallel(loops: int, reductions: int = 0) -> str:
+    kinds = ['"parallel"'] * loops + ['"reduction"'] * reductions
+    return f"iterator_types = [{', '.join(kinds)}]"
+
+
+def drawn(number: int) -> Form:
+    """A form, by its number."""
+    choose = random.Random(number)
+    groups = choose.choice((1, 1, 2))
+    return Form(
+        batch=choose.choice((1, 2)),
+        heads=groups * choose.choice((1, 2)),
+        groups=groups,
+        m=choose.choice((16, 24, 40, 64, 72, 130)),
+        n=choose.choice((16, 40, 64, 72, 136)),
+        k=16 * choose.choice((1, 2, 3, 4, 8)),
+        d=16 * choose.choice((1, 2, 3, 4, 8)),
+        dtype=choose.choice(("f16", "bf16")),
+        mask=choose.choice(MASKS),
+        tokens=choose.random() < 0.4,
+        keys_first=choose.random() < 0.2,
+        maximum=choose.choice(("maximumf", "maxnumf")),
+        scale=choose.choice((0.125, 0.5, 3.0)),
+    )

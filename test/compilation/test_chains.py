@@ -1,0 +1,132 @@
+"""Chains of contractions and softmax as one kernel, on the emulator.
+
+Random forms are checked against the reference of the program as given, with NaN,
+infinities and the largest numbers among the inputs; rows that are masked as a whole,
+and rows of which the first columns are, against NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from chain_forms import MASKS, Form, drawn
+
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.runtime import checking
+from alcop_mlir.runtime.bundle import Bundle
+from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
+from alcop_mlir.runtime.launch import Program
+
+Array = np.ndarray[Any, Any]
+MODES = (
+    EmulatorOptions(visibility="late", schedule="lockstep"),
+    EmulatorOptions(visibility="early", schedule="ascending"),
+    EmulatorOptions(visibility="late", schedule="descending"),
+    EmulatorOptions(visibility="early", schedule="random"),
+)
+CASES = {
+    **{mask: Form(mask=mask, n=80) for mask in MASKS},
+    "bf16": Form(dtype="bf16"),
+    "several tiles": Form(n=200, m=150, mask="causal"),
+    "tokens": Form(tokens=True, batch=2),
+    "shared heads": Form(heads=4, groups=2, tokens=True),
+    "keys across": Form(keys_first=True, n=72),
+    "long heads": Form(k=256, d=256, heads=1),
+    "heads of two lengths": Form(k=16, d=128, heads=1),
+    "few rows": Form(m=16, n=16),
+}
+
+
+def bundle_of(form: Form) -> Bundle:
+    source = inputs.read_text(form.text())
+    return compiler.compile_source(source, compiler.Options(use_ptxas=False))
+
+
+def checked(form: Form, mode: EmulatorOptions, seed: int = 0) -> checking.Check:
+    """The worst element of one run; EmulationError where there is a hazard."""
+    bundle = bundle_of(form)
+    function = bundle.function()
+    assert len(function.launches) == 1, "one kernel"
+    arrays = checking.random_arrays(function, seed)
+    out = function.parameters[-1].name
+    given = [arrays[one.name] for one in function.parameters[:-1]]
+    made = Program(bundle, None, "emulator", Emulation(mode))(*given)
+    return checking.check(function, arrays, {**arrays, out: np.asarray(made)})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_chain_is_one_kernel(name: str) -> None:
+    number = list(CASES).index(name)
+    check = checked(CASES[name], MODES[number % len(MODES)])
+    assert check.ok, check
+    assert check.unchecked < check.elements / 4, check
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_random_chains(number: int) -> None:
+    form = drawn(number)
+    check = checked(form, MODES[number % len(MODES)], seed=number)
+    assert check.ok, (form, check)
+
+
+def run(form: Form, *arrays: Array) -> Array:
+    made = Program(bundle_of(form), None, "emulator")(*arrays)
+    return np.asarray(made, np.float64)
+
+
+def expected(q: Array, k: Array, v: Array, mask: Array, scale: float) -> Array:
+    """Softmax in float64, as NumPy has it: NaN for a row of -inf."""
+    with np.errstate(all="ignore"):
+        scores = np.einsum("bhmk,bhnk->bhmn", *(x.astype(float) for x in (q, k)))
+        scores = scores * scale + mask
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        return np.einsum("bhmn,bhnd->bhmd", weights, v.astype(float))
+
+
+@pytest.mark.parametrize("n", [128, 100])
+def test_rows_of_masks(n: int) -> None:
+    """Rows that see nothing, only the last tile, or one column, and rows of +inf."""
+    form = Form(batch=1, heads=1, n=n, mask="additive")
+    draw = np.random.default_rng(1)
+    q, k, v = (
+        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16) for rows in (64, n, n)
+    )
+    mask = np.zeros((1, 1, 64, n), np.float32)
+    mask[:, :, 3] = -np.inf
+    mask[:, :, 5, :70] = -np.inf
+    mask[:, :, 17, 1:] = -np.inf
+    mask[:, :, 40, :-1] = -np.inf
+    mask[:, :, 41, 7] = np.inf
+    mask[:, :, 42, 9] = np.nan
+    mask[:, :, 43] = -3e38
+    found, wanted = run(form, q, k, v, mask), expected(q, k, v, mask, form.scale)
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert np.isnan(found[0, 0, [3, 41, 42]]).all()
+    assert np.isfinite(np.delete(found[0, 0], [3, 41, 42], axis=0)).all()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    form = Form(batch=1, heads=1, n=128, scale=3.0)
+    draw = np.random.default_rng(2)
+    q, k = (draw.uniform(-90, 90, (1, 1, rows, 32)) for rows in (64, 128))
+    q, k = q.astype(np.float16), k.astype(np.float16)
+    v = draw.uniform(-1, 1, (1, 1, 128, 32)).astype(np.float16)
+    mask = np.zeros(())
+    found, wanted = run(form, q, k, v), expected(q, k, v, mask, form.scale)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, wanted, atol=1e-2)
+
+
+def test_columns_that_no_row_of_a_block_sees_are_not_read() -> None:
+    """NaN in values beyond them does not matter."""
+    form = Form(batch=1, heads=1, m=64, n=256, mask="causal")
+    draw = np.random.default_rng(3)
+    q, k, v = (
+        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16)
+        for rows in (64, 256, 256)
+    )
+    v[:, :, 64:] = np.nan
+    assert np.isfinite(run(form, q, k, v)).all()
