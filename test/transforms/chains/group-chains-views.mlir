@@ -6,7 +6,7 @@
 // CHECK-SAME:  %[[Q:.*]]: tensor<64x32xf16>, %[[K:.*]]: tensor<128x2x16xf16>,
 // CHECK:       %[[C:.*]] = tensor.collapse_shape %[[K]]
 // CHECK-NOT:   linalg.transpose
-// CHECK:         linalg.generic {{.*}} ins(%[[Q]], %[[C]] : tensor<64x32xf16>, tensor<128x32xf16>) {{.*}} {alcop.chain = "scores"}
+// CHECK:         linalg.generic {{.*}} ins(%[[Q]], %[[C]] : tensor<64x32xf16>, tensor<128x32xf16>) {{.*}} {alcop.chain = {{.*}}role = "scores"
 #id = affine_map<(m, n) -> (m, n)>
 #row = affine_map<(m, n) -> (m)>
 func.func @parts_of_rows(%q: tensor<64x32xf16>, %kp: tensor<128x2x16xf16>, %v: tensor<128x32xf16>) -> tensor<64x32xf32> {
