@@ -276,6 +276,35 @@ def test_phases_are_all_outputs(more: int) -> None:
         case.compiled()(x, w, wrong, wrong.copy())
 
 
+def test_windows_that_begin_inside_of_the_image() -> None:
+    """Written by hand: `low` is negative. There are no steps of a reference for it."""
+    source = inputs.read("""
+      func.func @inside(%x: memref<1x6x6x16xf16>, %w: memref<144x16xf16>,
+                        %y: memref<9x16xf32>) {
+        %zero = arith.constant 0.0 : f32
+        %a = "alcop.im2col"(%x) {alcop.window = #alcop.window<{size = [3, 3],
+               strides = [1, 1], dilations = [1, 1], low = [-1, 0], high = [0, -1],
+               groups = 1}>} : (memref<1x6x6x16xf16>) -> memref<9x144xf16>
+        linalg.fill ins(%zero : f32) outs(%y : memref<9x16xf32>)
+        linalg.matmul ins(%a, %w : memref<9x144xf16>, memref<144x16xf16>)
+                      outs(%y : memref<9x16xf32>)
+        return
+      }""")
+    options = compiler.Options(use_ptxas=False)
+    program = Program(compiler.compile_source(source, options), device="emulator")
+    random = np.random.default_rng(0)
+    x, w = (
+        random.integers(-3, 4, shape).astype(np.float16)
+        for shape in ((1, 6, 6, 16), (144, 16))
+    )
+    out = np.zeros((9, 16), np.float32)
+    program(x, w, out)
+    taps = [x[0, p + 1 : p + 4, q : q + 3].ravel() for p in range(3) for q in range(3)]
+    expected = np.array(taps, np.float32) @ w.astype(np.float32)
+    np.testing.assert_array_equal(out, expected)
+    assert not program.function.reference
+
+
 def test_phases_write_where_outputs_are() -> None:
     """Of two times two, each is a kernel, and so is what copies its taps."""
     case = Form(windows=dict.fromkeys("hw", Window(4, 4, low=2, high=2, step=2)))

@@ -12,10 +12,16 @@ _LETTERS = "ijklpqrstuvw"
 
 
 def run_im2col(op: ir.Operation, values: BufferValues) -> None:
-    """Add the steps. Raises NotUnderstood where sizes are known at run time only."""
+    """Add the steps.
+
+    Raises NotUnderstood where sizes are known at run time only, or where windows see a
+    part of the image.
+    """
     rows = gathered_rows(op.results[0])
     window = None if rows is None else rows.window
     if rows is None or window is None or not rows.source.type.has_static_shape:
+        raise NotUnderstood
+    if min((*window.low, *window.high)) < 0:
         raise NotUnderstood
     batch, *pixels, channels = rows.source.type.shape
     low, high = (0, *window.low, 0), (0, *window.high, 0)
