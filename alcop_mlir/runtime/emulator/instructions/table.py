@@ -275,6 +275,8 @@ OPCODES = (
         _memory("atom", memory.update_memory, reads=True, writes=True),
         _memory("red", memory.update_memory, reads=True, writes=True),
         _warp("vote.sync", warp.vote),
+        # As CUB's inline assembly spells it.
+        *(_warp(f"vote.{mode}.sync", warp.vote) for mode in warp.VOTES),
         _warp("match.any.sync", warp.match_values),
         _warp("match.all.sync", warp.match_values),
         replace(_warp("activemask", warp.active_mask), meets=""),

@@ -118,8 +118,13 @@ def shuffle(t: Translator, ins: Instruction) -> Op:
     return _exchange(t, ins, fn, U32T, U32T, U32T)
 
 
+VOTES = ("all", "any", "uni", "ballot")
+
+
 def vote(t: Translator, ins: Instruction) -> Op:
-    mode = ins.parts[2]
+    mode = next((part for part in ins.parts[1:3] if part in VOTES), None)
+    if mode is None:
+        raise unsupported(ins)
 
     def fn(part: Array, holds: Array) -> tuple[Array, None]:
         if mode == "ballot":

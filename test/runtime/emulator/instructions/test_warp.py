@@ -407,3 +407,13 @@ def test_a_later_clock_is_later() -> None:
     """
     run_kernel(LANE + body, ["u64", "u64"], [out[:1], out])
     assert np.all(out[:, 1] > out[:, 0])
+
+
+@pytest.mark.parametrize("spelling", ["vote.sync.ballot.b32", "vote.ballot.sync.b32"])
+def test_both_spellings_of_a_vote(spelling: str) -> None:
+    values = draw(8, limit=2)
+    check(
+        f".reg .pred %odd; setp.ne.u32 %odd, %a, 0; {spelling} %d, %odd, -1;",
+        {"a": values},
+        lambda warp: ([sum(one << i for i, one in enumerate(warp))] * LANES,),
+    )
