@@ -20,7 +20,7 @@ import torch
 import alcop_mlir
 from alcop_mlir import knobs
 from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import CompileError, ConfigError
 from alcop_mlir.runtime import bundle as bundles
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.torch.graphs import Graph
@@ -55,11 +55,15 @@ def key(graph: Graph, options: compiler.Options) -> str:
 
 def _compiled(graph: Graph, options: compiler.Options) -> Bundle:
     remarks = io.StringIO()
-    with contextlib.redirect_stderr(remarks):
-        made = compiler.compile_source(inputs.read(graph.text()), options)
-    for line in remarks.getvalue().splitlines():
-        _log.info("%s", line)
-    return made
+    source = inputs.read(graph.text_of_nodes())
+    try:
+        with contextlib.redirect_stderr(remarks):
+            return compiler.compile_source(source, options)
+    except CompileError as error:
+        raise CompileError(graph.with_names(str(error))) from None
+    finally:
+        for line in remarks.getvalue().splitlines():
+            _log.info("%s", graph.with_names(line))
 
 
 @cache

@@ -16,18 +16,21 @@ numbers, sizes that only running tells, arrays in two places.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from alcop_mlir.errors import CompileError
-from alcop_mlir.torch.checks import check, check_sizes, name_of, users_place
-from alcop_mlir.torch.importing import text_of
+from alcop_mlir.torch.aliases import View, views
+from alcop_mlir.torch.checks import check, check_sizes, name_of
+from alcop_mlir.torch.importing import at_places, text_of, with_names
 from alcop_mlir.torch.layouts import Order, in_memory_order, in_shape_order
-from alcop_mlir.torch.sizes import Pair
+from alcop_mlir.torch.numbers import SIZED, compute, settle
+from alcop_mlir.torch.shapes import Known
+from alcop_mlir.torch.symbols import canonical, expression, number
 from alcop_mlir.torch.views import simplify
 
 _ATEN: Any = torch.ops.aten
@@ -45,7 +48,11 @@ class Graph:
     results: for each output as it was given the number of what `module` returns; -1 - n
         where it is `given[n]`; None where it is no array
     orders: of what `module` returns, see `layouts.py`
+    known: sizes of the program's arguments
     updated: placeholders of which `module` returns the new values, after its results
+    sizes: of more arguments, arrays of one dimension that are given for their sizes
+    numbers: outputs that are sizes, by their number
+    views: outputs that are views of arguments or of other outputs, by their number
     """
 
     module: torch.fx.GraphModule
@@ -55,7 +62,11 @@ class Graph:
     arguments: tuple[int, ...]
     results: tuple[int | None, ...]
     orders: tuple[Order | None, ...]
+    known: Known
     updated: tuple[int, ...] = ()
+    sizes: tuple[Any, ...] = ()
+    numbers: Mapping[int, Any] = field(default_factory=dict)
+    views: Mapping[int, View] = field(default_factory=dict)
 
     @property
     def returned(self) -> list[torch.Tensor]:
@@ -71,30 +82,17 @@ class Graph:
 
     def text(self) -> str:
         """The program. CompileError names an op that torch-mlir does not lower."""
+        return at_places(self.text_of_nodes(), list(self.module.graph.nodes))
+
+    def text_of_nodes(self) -> str:
+        """The program, with nodes of the graph as locations. CompileErrors alike."""
         first = len(self.returned)
         updates = {n: first + number for number, n in enumerate(self.updated)}
-        same = self._same_sizes()
-        return text_of(self.module, self.names, same, updates, self.weights)
+        return text_of(self.module, self.names, self.known, updates, self.weights)
 
-    def _same_sizes(self) -> list[Pair] | None:
-        """Pairs of dimensions of arguments with one name; None if others are computed.
-
-        Nothing else has to hold among sizes of arguments: torch has derived all others
-        from these, symbolically, and would have asked for what else has to hold.
-        """
-        first: dict[Any, tuple[int, int]] = {}
-        same: list[Pair] = []
-        for number, argument in enumerate(self.arguments):
-            for dimension, size in enumerate(self.given[argument].shape):
-                name = _expression(size)
-                if name is None:
-                    continue
-                if not name.is_symbol:
-                    return None
-                here = number, dimension
-                if first.setdefault(name, here) != here:
-                    same.append((first[name], here))
-        return same
+    def with_names(self, message: str) -> str:
+        """`message` with names of ops where it has such locations."""
+        return with_names(message, list(self.module.graph.nodes))
 
     def signature(self) -> Iterator[str]:
         """Lines that say what it computes; `text` depends on nothing else."""
@@ -105,8 +103,17 @@ class Graph:
             if node.op == "get_attr":
                 yield _hash(getattr(self.module, str(node.target)))
         yield from self.names
+        yield f"sizes {self.sizes} {self.known}"
         yield f"updated {self.updated}"
         yield f"weights {self.weights}"
+
+    def sized(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """Arrays for `sizes`, of which nobody reads an element."""
+        sizes = dict(_sizes(self.given, arguments)) if self.sizes else {}
+        return [
+            torch.empty(number(one, sizes), dtype=SIZED, device=self.device)
+            for one in self.sizes
+        ]
 
     def empty_results(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """New tensors for what `module` returns, by the sizes of `arguments`."""
@@ -124,11 +131,18 @@ class Graph:
         self, arguments: Sequence[Any], made: Sequence[torch.Tensor]
     ) -> list[Any]:
         """The outputs of the graph as it was given."""
-        views = list(map(in_shape_order, made, self.orders))
-        return [
-            None if n is None else views[n] if n >= 0 else arguments[-1 - n]
+        plain = list(map(in_shape_order, made, self.orders))
+        sizes = dict(_sizes(self.given, arguments))
+        outputs: list[Any] = [
+            None if n is None else plain[n] if n >= 0 else arguments[-1 - n]
             for n in self.results
         ]
+        for place, size in self.numbers.items():
+            outputs[place] = number(size, sizes)
+        for place, view in self.views.items():
+            base = outputs[-1 - view.base] if view.base < 0 else arguments[view.base]
+            outputs[place] = view.of(base, lambda size: _value(size, sizes))
+        return outputs
 
 
 def graph_of(
@@ -148,16 +162,27 @@ def graph_of(
     graph.output(graph.graph_copy(module.graph, {}))
     module = torch.fx.GraphModule(module, graph)
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    _keep_users_places(graph)
+    settle(graph)
     updates = _take_updates(graph)
-    _read_sizes(graph, placeholders)
+    numbers = {
+        place: canonical(expression(one.meta["val"]))
+        for place, one in enumerate(_outputs(graph))
+        if _is_size(one)
+    }
+    shared = views(_outputs(graph), placeholders) if has_strides else {}
+    sizes, known = compute(graph, may_add=not names)
     _drop_unused_results(graph)
     simplify(graph)
     arguments = [n for n, one in enumerate(placeholders) if _is_array(one)]
     returned: list[torch.fx.Node] = []
     held = {new: old for old, new in updates}
     outputs = [held.get(one, one) for one in _outputs(graph)]
-    results = [_result(one, placeholders, returned) for one in outputs]
+    results = [
+        None
+        if place in numbers or place in shared
+        else _result(one, placeholders, returned)
+        for place, one in enumerate(outputs)
+    ]
     orders: tuple[Order | None, ...] = (None,) * len(returned)
     if has_strides:
         returned, orders = in_memory_order(graph, returned)
@@ -172,13 +197,17 @@ def graph_of(
     module.recompile()
     return Graph(
         module,
-        tuple(names[n] if names else "" for n in arguments),
+        (*(names[n] if names else "" for n in arguments), *("" for _ in sizes)),
         tuple(number for number, n in enumerate(arguments) if n in weights),
         tuple(one.meta.get("val") for one in placeholders),
         tuple(arguments),
         tuple(results),
         orders,
+        known,
         tuple(arguments.index(placeholders.index(old)) for old, _ in updates),
+        sizes,
+        numbers,
+        shared,
     )
 
 
@@ -191,65 +220,29 @@ def _is_array(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.Tensor)
 
 
-def _keep_users_places(graph: torch.fx.Graph) -> None:
-    """Let locations in MLIR, which errors and remarks name, be those of the user."""
-    for node in graph.nodes:
-        place = users_place(node)
-        if place is not None:
-            node.stack_trace = f"{place[0]}, in forward\n"
-
-
-def _read_sizes(graph: torch.fx.Graph, placeholders: Sequence[torch.fx.Node]) -> None:
-    """Replace numbers that are given by sizes of the arrays that are given."""
-    for number in placeholders:
-        if _is_array(number) or not number.users:
-            continue
-        source = _size_of(number.meta.get("val"), placeholders)
-        if source is None:
-            raise CompileError(
-                f"argument '{number.name}' is a number that is no array's size: give "
-                "it as a tensor"
-            )
-        array, dimension = source
-        with graph.inserting_after(placeholders[-1]):
-            size = graph.call_function(_ATEN.sym_size.int, (array, dimension))
-        size.meta["val"] = number.meta.get("val")
-        number.replace_all_uses_with(size)
-
-
-def _expression(size: Any) -> Any:
-    """What torch calls a size that is not known yet; None for one that is."""
-    return getattr(getattr(size, "node", None), "expr", None)
-
-
-def _size_of(
-    number: Any, placeholders: Sequence[torch.fx.Node]
-) -> tuple[torch.fx.Node, int] | None:
-    """The array and the dimension that has so many elements."""
-    for one in filter(_is_array, placeholders):
-        for dimension, size in enumerate(one.meta["val"].shape):
-            known = _expression(size)
-            if known is not None and known == _expression(number):
-                return one, dimension
-    return None
+def _is_size(node: Any) -> bool:
+    return isinstance(node, torch.fx.Node) and isinstance(
+        node.meta.get("val"), int | torch.SymInt
+    )
 
 
 def _sizes(given: Sequence[Any], arguments: Sequence[Any]) -> Iterator[tuple[Any, int]]:
     """What each name of a size stands for in a call."""
     for before, now in zip(given, arguments, strict=True):
         if isinstance(before, torch.Tensor):
-            pairs = zip(before.shape, now.shape, strict=True)
+            known = (*before.shape, *before.stride())
+            pairs = zip(known, (*now.shape, *now.stride()), strict=True)
         else:
-            pairs = iter([(before, now)])
-        for size, number in pairs:
-            name = _expression(size)
-            if name is not None and name.is_symbol:
-                yield name, int(number)
+            pairs = iter([(before, now)] if isinstance(before, torch.SymInt) else [])
+        for size, value in pairs:
+            name = expression(size)
+            if name.is_Symbol:
+                yield name, int(value)
 
 
-def _value(size: Any, sizes: dict[Any, int]) -> int:
-    expression = _expression(size)
-    return int(size if expression is None else expression.xreplace(sizes))
+def _value(size: Any, sizes: Mapping[Any, int]) -> int:
+    """A size, or a stride, in a call where symbols have these values."""
+    return number(canonical(expression(size)), sizes)
 
 
 def _take_updates(graph: torch.fx.Graph) -> list[tuple[torch.fx.Node, torch.fx.Node]]:

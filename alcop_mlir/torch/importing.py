@@ -18,6 +18,8 @@ import torch
 
 from alcop_mlir.errors import CompileError
 from alcop_mlir.torch import sizes
+from alcop_mlir.torch.checks import name_of, users_place
+from alcop_mlir.torch.shapes import Known
 
 # torch-mlir's own two steps, of which the first decomposes.
 _PIPELINE = (
@@ -32,13 +34,23 @@ _UNKNOWN = (
     re.compile(r"(\w+\.\w+\.?\w*)' op"),
     re.compile(r"([Hh]igher-order operation '\w+')"),
 )
+NODES = "graph node"
+_NODE = re.compile(rf"{NODES}:(\d+):\d+")
+_NODE_IN_TEXT = re.compile(rf'"{NODES}":(\d+):\d+')
+_NODE_OF_ERROR = re.compile(rf'{NODES}"(?:, line |:)(\d+)')
+# Ops of torch-mlir's that stand for loops which no kernel has.
+_NO_KERNEL = {
+    "tm_tensor.scan": "each element depends on the one before it, as in a running sum",
+    "tm_tensor.scatter": "elements are written or added up at places that are computed",
+    "tm_tensor.sort": "elements are sorted",
+}
 _ARGUMENT = re.compile(r"(%arg(\d+): [^%()]*?)( loc\([^()]*(?:\([^()]*\))?\))")
 
 
 def text_of(
     module: torch.fx.GraphModule,
     names: Sequence[str],
-    same: Sequence[sizes.Pair] | None,
+    known: Known,
     updates: Mapping[int, int],
     weights: Collection[int],
 ) -> str:
@@ -46,20 +58,53 @@ def text_of(
 
     updates: by argument that is updated in place the number of its value's output
     weights: numbers of the arguments that get the mark `alcop.weight`
-    same: as `sizes.simplify` takes it
+    known: sizes, as `sizes.simplify` takes them
+    Locations are places in a file `NODES`, whose lines are the graph's nodes.
     CompileError names the op that torch-mlir does not lower.
     """
+    nodes = list(module.graph.nodes)
+    traces = [node.stack_trace for node in nodes]
+    message = ""
+    try:
+        for line, node in enumerate(nodes, 1):
+            node.stack_trace = f'File "{NODES}", line {line}, in forward\n'
+        found = _imported(module)
+        _lower(found)
+        _check_lowered(found)
+        sizes.simplify(found, known)
+    except CompileError as error:
+        message = str(error)
+    finally:
+        for node, trace in zip(nodes, traces, strict=True):
+            node.stack_trace = trace
+    if message:
+        raise CompileError(with_names(message, nodes))
+    text = found.operation.get_asm(enable_debug_info=True)
+    return _described(text, names, updates, weights)
+
+
+def at_places(text: str, nodes: Sequence[torch.fx.Node]) -> str:
+    """`text` with lines of the user's program instead of `nodes`."""
+
+    def place(found: re.Match[str]) -> str:
+        known = users_place(nodes[int(found[1]) - 1])
+        return f'"{known[1]}":{known[2]}:0' if known else "unknown"
+
+    return _NODE_IN_TEXT.sub(place, text)
+
+
+def with_names(message: str, nodes: Sequence[torch.fx.Node]) -> str:
+    """`message` with names of ops, and lines of the program, instead of `nodes`."""
+    return _NODE.sub(lambda found: name_of(nodes[int(found[1]) - 1]), message)
+
+
+def _imported(module: torch.fx.GraphModule) -> Any:
     from torch_mlir import fx
 
     try:
-        found = fx.stateless_fx_import(module)
+        return fx.stateless_fx_import(module)
     except Exception as error:  # of many kinds, and all say: not this program
         raise CompileError(_reason(str(error))) from None
-    _lower(found)
-    _check_lowered(found)
-    sizes.simplify(found, same)
-    text = found.operation.get_asm(enable_debug_info=True)
-    return _described(text, names, updates, weights)
 
 
 def _lower(module: Any) -> None:
@@ -70,15 +115,9 @@ def _lower(module: Any) -> None:
             passes.PassManager.parse(_PIPELINE).run(module.operation)
         except Exception as error:
             first = next(iter(getattr(error, "error_diagnostics", ())), None)
-            message = str(error) if first is None else str(first.message)
-            place = "" if first is None else _place(str(first.location))
-            raise CompileError(_reason(message, place)) from None
-
-
-def _place(location: str) -> str:
-    """` (file.py:12)` of an MLIR location; nothing if it has none."""
-    found = re.search(r'"(.+?\.py)":(\d+)', location)
-    return f" ({found[1]}:{found[2]})" if found else ""
+            if first is None:
+                raise CompileError(_reason(str(error))) from None
+            raise CompileError(_reason(first.message, str(first.location))) from None
 
 
 def _check_lowered(module: Any) -> None:
@@ -93,16 +132,26 @@ def _check_lowered(module: Any) -> None:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     if left:
-        place = _place(str(left[0].location))
-        raise CompileError(f"{left[0].name}{place}: no kernel computes this op")
+        place = _node_at(str(left[0].location)) or left[0].name
+        why = _NO_KERNEL.get(left[0].name, left[0].name)
+        raise CompileError(f"{place}: no kernel computes this op: {why}")
 
 
-def _reason(message: str, place: str = "") -> str:
+def _reason(message: str, location: str = "") -> str:
+    """What an error of torch-mlir's says, with the node that it is of."""
+    node = _node_at(location) or _node_at(message)
     for pattern in _UNKNOWN:
         found = pattern.search(message)
         if found is not None:
-            return f"{found[1]}{place}: torch-mlir does not lower this op"
-    return f"torch-mlir cannot import the graph{place}: {message.strip()[:300]}"
+            return f"{node or found[1]}: torch-mlir does not lower this op"
+    what = f"{node}: torch-mlir does not lower this op here" if node else ""
+    return f"{what or 'torch-mlir cannot import the graph'}: {message.strip()[:300]}"
+
+
+def _node_at(location: str) -> str:
+    """The line of `NODES` that a location, or an error, names; nothing if none."""
+    found = _NODE_OF_ERROR.search(location)
+    return f"{NODES}:{found[1]}:0" if found else ""
 
 
 def _described(

@@ -33,6 +33,7 @@ class Call:
         made = self._graph.empty_results(arguments)
         if self.program is not None:
             arrays = [arguments[number] for number in self._graph.arguments]
+            arrays += self._graph.sized(arguments)
             weights = [arrays[number] for number in self._graph.weights]
             prepared = self._weights.prepared(self.program, arrays, weights)
             run(self.program, arrays, made, prepared, self._graph.updated)

@@ -1,216 +1,233 @@
-"""Sizes in a program of torch-mlir's: what is known of them, and views by them.
+"""Sizes in a program of torch-mlir's, as torch knows them, and views by them.
 
     cf.assert %same, "mismatched size"    ->    nothing, if torch knows it
-    arith.divsi %rows, 32                 ->    affine.apply (rows floordiv 32)
-    tensor.reshape %x(%sizes)             ->    tensor.expand_shape %x [[0, 1], [2]]
+    arith.minsi %end, %size               ->    one of them, or what it is computed of
+    arith.floordivsi %size, 2             ->    tensor.dim %arg7, 0
+    tensor.reshape %x(%sizes)             ->    tensor.collapse_shape, then expand_shape
 
-By the bindings of torch-mlir, which wrote the program.
+By the bindings of torch-mlir, which wrote the program. What `shapes.py` knows of a size
+is computed of sizes of arguments: additions and multiplications. Quotients are sizes of
+arguments too, of arrays that `graphs.py` adds for them.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
-# Two dimensions: the numbers of their arguments, and their own.
-Pair = tuple[tuple[int, int], tuple[int, int]]
+from alcop_mlir.torch.shapes import Known, Shapes, reshaped
+from alcop_mlir.torch.symbols import atoms
+from alcop_mlir.torch.views import Group, groups
 
 _SIZES_DIFFER = "sizes of arguments differ"
-_IS_KEPT = "dimension of a view is kept"
-_NUMBER = "alcop.number"
 # Sizes are not negative, as those of a view might be that torch-mlir looks for.
 _FOLD = "int-range-optimizations,canonicalize,cse"
 _RESOLVE = f"{_FOLD},resolve-ranked-shaped-type-result-dims,{_FOLD}"
 
 
-def simplify(module: Any, same: Sequence[Pair] | None) -> None:
+def simplify(module: Any, known: Known) -> None:
     """Simplify the sizes in the only function of `module`.
 
-    same: pairs of dimensions whose sizes are the same. If they are, torch knows of each
-        size how it follows from those of arguments: what torch-mlir asserts of sizes is
-        erased, and what has to hold among arguments is asserted. None where torch does
-        not know.
+    What torch-mlir asserts of sizes is erased: torch has derived all sizes from those
+    of arguments, and would have asked for what else has to hold. That arguments have
+    sizes which fit together is asserted, but for what cannot be computed of others:
+    then all assertions stay.
     """
     ir: Any = importlib.import_module("torch_mlir.ir")
     (function,) = module.body.operations
     (block,) = function.regions[0].blocks
     with module.context, ir.Location.unknown():
-        if same is not None:
-            for op in [one.operation for one in block.operations]:
-                if op.name == "cf.assert":
-                    op.erase()
-                elif op.name == "arith.divsi":
-                    _divide_affinely(ir, op)
-        _Views(ir, block).expand(module)
-        if same is not None:
-            _run(module, _FOLD)
-            with ir.InsertionPoint.at_block_begin(block):
-                for pair in same:
-                    one, other = (_dim(ir, block.arguments[n], at) for n, at in pair)
-                    _assert_equal(ir, one, other, _SIZES_DIFFER)
-
-
-class _Views:
-    """The `tensor.reshape`s of a block, each of which splits one dimension.
-
-    Which one follows from types, or, where several sizes are unknown, is tried: that
-    other dimensions are kept is asserted, and right where canonicalize erases it.
-    """
-
-    def __init__(self, ir: Any, block: Any) -> None:
-        self.ir, self.block = ir, block
-
-    def expand(self, module: Any) -> None:
-        """Make `tensor.expand_shape`s of those whose dimension is known."""
-        found = list(self._all())
-        if not found:
-            return
-        for number, view in enumerate(found):
-            i64 = self.ir.IntegerType.get_signless(64)
-            view.attributes[_NUMBER] = self.ir.IntegerAttr.get(i64, number)
-            with self.ir.InsertionPoint(view):
-                splits = _splits(view)
-                for split in splits if len(splits) > 1 else ():
-                    self._try(view, split, f"{_IS_KEPT}: {number} {split}")
+        made = _Sizes(ir, block, known)
+        if all(map(made.is_computed, made.every())):
+            made.erase_assertions()
+            made.assert_fit()
+        made.replace()
         _run(module, _RESOLVE)
-        wrong = set(self._take_assertions())
-        for view in list(self._all()):
-            number = self.ir.IntegerAttr(view.attributes[_NUMBER]).value
-            right = [
-                split
-                for split in _splits(view)
-                if f"{_IS_KEPT}: {number} {split}" not in wrong
-            ]
-            if right:
-                with self.ir.InsertionPoint(view), view.location:
-                    self._replace(view, right[0])
 
-    def _all(self) -> Iterator[Any]:
-        for op in self.block.operations:
-            if op.operation.name == "tensor.reshape" and _sizes(op.operation):
-                yield op.operation
 
-    def _try(self, view: Any, split: int, message: str) -> None:
-        source, sizes = view.operands[0], _sizes(view)
-        for old, new in _kept(view, split):
-            if source.type.is_dynamic_dim(old):
-                size = _cast(self.ir, _dim(self.ir, source, old), sizes[new].type)
-                _assert_equal(self.ir, size, sizes[new], message)
+class _Sizes:
+    """Sizes of a function's arguments, computed at its beginning."""
 
-    def _take_assertions(self) -> Iterator[str]:
-        for op in [one.operation for one in self.block.operations]:
-            said = op.attributes["msg"].value if op.name == "cf.assert" else ""
-            if said.startswith(_IS_KEPT):
+    def __init__(self, ir: Any, block: Any, known: Known) -> None:
+        self._ir, self._block, self._known = ir, block, known
+        self._index = ir.IndexType.get()
+        self._places: dict[Any, tuple[int, int]] = {}
+        for number, sizes in enumerate(known.arguments):
+            for dimension, size in enumerate(sizes):
+                if [size] == [*atoms(size)]:
+                    self._places.setdefault(size, (number, dimension))
+        self._made: dict[Any, Any] = {}
+        self._given = [one.operation for one in block.operations]
+        with ir.InsertionPoint.at_block_begin(block):
+            self._last = self._constant(0)  # what is computed is put in front of it
+
+    def every(self) -> Iterator[Any]:
+        """The sizes of arguments."""
+        for sizes in self._known.arguments:
+            yield from sizes
+
+    def is_computed(self, size: Any) -> bool:
+        """Whether it is a polynomial in sizes of arguments."""
+        return all(atom in self._places for atom in atoms(size))
+
+    def erase_assertions(self) -> None:
+        """Erase what the program asserts."""
+        for op in self._given:
+            if op.name == "cf.assert":
                 op.erase()
-                yield said
+        self._given = [one.operation for one in self._block.operations]
 
-    def _replace(self, view: Any, split: int) -> None:
-        ir, result = self.ir, view.results[0]
-        source, rank = view.operands[0], result.type.rank
-        parts = rank - source.type.rank + 1
-        groups = [[n] for n in range(split)]
-        groups.append(list(range(split, split + parts)))
-        groups += [[n] for n in range(split + parts, rank)]
-        i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
-        kept = {new: old for old, new in _kept(view, split)}
-        sizes = [
-            _dim(ir, source, kept[number]) if number in kept else _cast(ir, size, index)
-            for number, size in enumerate(_sizes(view))
-            if result.type.is_dynamic_dim(number)
+    def assert_fit(self) -> None:
+        """Assert that sizes of arguments are what torch knows them to be."""
+        for number, sizes in enumerate(self._known.arguments):
+            for dimension, size in enumerate(sizes):
+                if size.is_number or self._places.get(size) == (number, dimension):
+                    continue
+                wanted = self._value(size)
+                with self._ir.InsertionPoint(self._last.owner):
+                    self._assert_equal(self._dim(number, dimension), wanted)
+
+    def replace(self) -> None:
+        """Replace all sizes that are known, and the views that are by them."""
+        shapes = Shapes(self._ir, self._known)
+        for op in self._given:
+            if op.name == "tensor.reshape":
+                self._replace_view(op, shapes)
+            elif op.name.startswith(("arith.", "tensor.dim")):
+                self._replace_size(op, shapes)
+
+    def _replace_size(self, op: Any, shapes: Shapes) -> None:
+        kind = op.results[0].type
+        is_size = str(kind) in ("index", "i64")
+        if op.name == "arith.constant" or not is_size:
+            return
+        size = shapes.size(op.results[0])
+        if size is None or not self.is_computed(size):
+            return
+        value = self._value(size)
+        if str(kind) != "index":
+            with self._ir.InsertionPoint(op):
+                value = self._create("arith.index_cast", [value], kind)
+        op.results[0].replace_all_uses_with(value)
+
+    def _replace_view(self, view: Any, shapes: Shapes) -> None:
+        """Replace a `tensor.reshape` of which each part is known."""
+        before = shapes.shape(view.operands[0])
+        after = reshaped(shapes, view)
+        if after is None or None in (*before, *after):
+            return
+        found = groups(before, after)
+        if found is None or not all(map(self.is_computed, after)):
+            return
+        result = view.results[0]
+        static = [
+            int(size) if size.is_number else self._ir.ShapedType.get_dynamic_size()
+            for size in after
         ]
-        made = ir.Operation.create(
-            "tensor.expand_shape",
-            results=[result.type],
-            operands=[source, *sizes],
-            attributes={
-                "reassociation": ir.ArrayAttr.get(
-                    [
-                        ir.ArrayAttr.get([ir.IntegerAttr.get(i64, n) for n in group])
-                        for group in groups
-                    ]
-                ),
-                "static_output_shape": ir.DenseI64ArrayAttr.get(result.type.shape),
-            },
+        sizes = [self._value(size) for size in after if not size.is_number]
+        with self._ir.InsertionPoint(view), view.location:
+            made = self._collapsed(view.operands[0], found)
+            made = self._expanded(made, found, static, sizes)
+            made = self._cast(made, result.type.shape)
+        result.replace_all_uses_with(made)
+
+    def _collapsed(self, value: Any, found: list[Group]) -> Any:
+        """`value` with each group as one dimension."""
+        if all(len(old) == 1 for old, _ in found):
+            return value
+        shape = value.type.shape
+        sizes = [
+            self._product([shape[n] for n in old])  # as the op's verifier asks for
+            for old, _ in found
+        ]
+        kind = self._tensor(value, sizes)
+        grouped = {"reassociation": self._groups(old for old, _ in found)}
+        return self._create("tensor.collapse_shape", [value], kind, grouped)
+
+    def _expanded(
+        self, value: Any, found: list[Group], static: list[int], sizes: list[Any]
+    ) -> Any:
+        """`value` with each dimension as the new ones of its group."""
+        value = self._cast(
+            value, [self._product([static[n] for n in new]) for _, new in found]
         )
-        result.replace_all_uses_with(made.result)
-        view.erase()
+        if all(len(new) == 1 for _, new in found):
+            return value
+        attributes = {
+            "reassociation": self._groups(new for _, new in found),
+            "static_output_shape": self._ir.DenseI64ArrayAttr.get(static),
+        }
+        kind = self._tensor(value, static)
+        return self._create("tensor.expand_shape", [value, *sizes], kind, attributes)
 
+    def _product(self, sizes: list[int]) -> int:
+        unknown = self._ir.ShapedType.get_dynamic_size()
+        return unknown if unknown in sizes else math.prod(sizes)
 
-def _sizes(view: Any) -> list[Any]:
-    """The sizes of a `tensor.reshape`, i64; none if they are not in the program."""
-    shape = view.operands[1].owner
-    is_known = getattr(shape, "name", "") == "tensor.from_elements"
-    return list(shape.operands) if is_known else []
-
-
-def _splits(view: Any) -> list[int]:
-    """The dimensions that may be the one that is split, by types."""
-    before, after = view.operands[0].type, view.results[0].type
-    if after.rank <= before.rank:
-        return []
-    return [
-        split
-        for split in range(before.rank)
-        if all(before.shape[old] == after.shape[new] for old, new in _kept(view, split))
-    ]
-
-
-def _kept(view: Any, split: int) -> list[tuple[int, int]]:
-    """The other dimensions, as they are numbered before and after."""
-    rank = view.operands[0].type.rank
-    more = view.results[0].type.rank - rank
-    every = ((n, n if n < split else n + more) for n in range(rank))
-    return [pair for pair in every if pair[0] != split]
-
-
-def _divide_affinely(ir: Any, division: Any) -> None:
-    """Let `affine.apply` divide a size, which is not negative, by a constant.
-
-    It is folded: (s0 * 32) / 32 is s0.
-    """
-    by = division.operands[1].owner
-    if str(division.result.type) != "index" or by.name != "arith.constant":
-        return
-    number = ir.IntegerAttr(by.attributes["value"]).value
-    with division.location, ir.InsertionPoint(division):
-        size = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_symbol(0), number)
-        made = ir.Operation.create(
-            "affine.apply",
-            results=[division.result.type],
-            operands=[division.operands[0]],
-            attributes={"map": ir.AffineMapAttr.get(ir.AffineMap.get(0, 1, [size]))},
+    def _groups(self, found: Any) -> Any:
+        i64 = self._ir.IntegerType.get_signless(64)
+        return self._ir.ArrayAttr.get(
+            [
+                self._ir.ArrayAttr.get([self._ir.IntegerAttr.get(i64, n) for n in one])
+                for one in found
+            ]
         )
-    division.result.replace_all_uses_with(made.result)
-    division.erase()
 
+    def _tensor(self, like: Any, sizes: list[int]) -> Any:
+        return self._ir.RankedTensorType.get(sizes, like.type.element_type)
 
-def _dim(ir: Any, array: Any, dimension: int) -> Any:
-    index = ir.IndexType.get()
-    number = ir.Operation.create(
-        "arith.constant",
-        results=[index],
-        attributes={"value": ir.IntegerAttr.get(index, dimension)},
-    )
-    operands = [array, number.result]
-    return ir.Operation.create("tensor.dim", results=[index], operands=operands).result
+    def _cast(self, value: Any, sizes: list[int]) -> Any:
+        kind = self._tensor(value, sizes)
+        return (
+            value if kind == value.type else self._create("tensor.cast", [value], kind)
+        )
 
+    def _value(self, size: Any) -> Any:
+        """The value of a size that is computed of sizes of arguments."""
+        if size not in self._made:
+            with self._ir.InsertionPoint(self._last.owner):
+                self._made[size] = self._new(size)
+        return self._made[size]
 
-def _cast(ir: Any, size: Any, kind: Any) -> Any:
-    made = ir.Operation.create("arith.index_cast", results=[kind], operands=[size])
-    return made.result
+    def _new(self, size: Any) -> Any:
+        if size.is_Integer:
+            return self._constant(int(size))
+        if size in self._places:
+            return self._dim(*self._places[size])
+        if size.is_Pow:
+            parts = [size.base] * int(size.exp)
+        else:
+            parts = list(size.args)
+        name = "arith.addi" if size.is_Add else "arith.muli"
+        values = [self._value(part) for part in parts]
+        return reduce(lambda one, other: self._create(name, [one, other]), values)
 
+    def _dim(self, argument: int, dimension: int) -> Any:
+        array = self._block.arguments[argument]
+        return self._create("tensor.dim", [array, self._constant(dimension)])
 
-def _assert_equal(ir: Any, one: Any, other: Any, message: str) -> None:
-    i1, i64 = (ir.IntegerType.get_signless(bits) for bits in (1, 64))
-    equal = ir.Operation.create(
-        "arith.cmpi",
-        results=[i1],
-        operands=[one, other],
-        attributes={"predicate": ir.IntegerAttr.get(i64, 0)},
-    )
-    said = {"msg": ir.StringAttr.get(message)}
-    ir.Operation.create("cf.assert", operands=[equal.result], attributes=said)
+    def _constant(self, number: int) -> Any:
+        value = self._ir.IntegerAttr.get(self._index, number)
+        return self._create("arith.constant", [], self._index, {"value": value})
+
+    def _create(
+        self, name: str, operands: list[Any], kind: Any = None, attributes: Any = None
+    ) -> Any:
+        kind = self._index if kind is None else kind
+        made = self._ir.Operation.create(
+            name, results=[kind], operands=operands, attributes=attributes or {}
+        )
+        return made.result
+
+    def _assert_equal(self, one: Any, other: Any) -> None:
+        i1, i64 = (self._ir.IntegerType.get_signless(bits) for bits in (1, 64))
+        predicate = {"predicate": self._ir.IntegerAttr.get(i64, 0)}
+        equal = self._create("arith.cmpi", [one, other], i1, predicate)
+        said = {"msg": self._ir.StringAttr.get(_SIZES_DIFFER)}
+        self._ir.Operation.create("cf.assert", operands=[equal], attributes=said)
 
 
 def _run(module: Any, passes: str) -> None:

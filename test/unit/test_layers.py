@@ -198,7 +198,7 @@ ONLY_IN = {
     "torch_mlir": "bindings torch.*",
     "torch": "torch.*",
     "safetensors": "torch.export",
-    "sympy": "torch.views",
+    "sympy": "torch.numbers torch.shapes torch.symbols torch.views",
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
