@@ -29,6 +29,7 @@ from alcop_mlir.torch.checks import check, check_sizes, name_of
 from alcop_mlir.torch.importing import at_places, text_of, with_names
 from alcop_mlir.torch.layouts import Order, in_memory_order, in_shape_order
 from alcop_mlir.torch.numbers import SIZED, compute, settle
+from alcop_mlir.torch.scalars import box_numbers
 from alcop_mlir.torch.shapes import Known
 from alcop_mlir.torch.symbols import canonical, expression, number
 from alcop_mlir.torch.views import simplify
@@ -172,6 +173,7 @@ def graph_of(
     shared = views(_outputs(graph), placeholders) if has_strides else {}
     sizes, known = compute(graph, may_add=not names)
     _drop_unused_results(graph)
+    box_numbers(graph)
     simplify(graph)
     arguments = [n for n, one in enumerate(placeholders) if _is_array(one)]
     returned: list[torch.fx.Node] = []

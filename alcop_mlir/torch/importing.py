@@ -65,6 +65,7 @@ def text_of(
     nodes = list(module.graph.nodes)
     traces = [node.stack_trace for node in nodes]
     message = ""
+    found: Any = None
     try:
         for line, node in enumerate(nodes, 1):
             node.stack_trace = f'File "{NODES}", line {line}, in forward\n'
@@ -77,7 +78,7 @@ def text_of(
     finally:
         for node, trace in zip(nodes, traces, strict=True):
             node.stack_trace = trace
-    if message:
+    if found is None or message:
         raise CompileError(with_names(message, nodes))
     text = found.operation.get_asm(enable_debug_info=True)
     return _described(text, names, updates, weights)

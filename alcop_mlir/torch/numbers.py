@@ -134,8 +134,9 @@ def _least(values: Iterable[Any]) -> dict[Any, int]:
             if isinstance(size, torch.SymInt):
                 ranges = size.node.shape_env.var_to_range
                 for symbol in size.node.expr.free_symbols:
-                    lower = ranges[symbol].lower if symbol in ranges else 0
-                    found[symbol] = int(lower) if lower.is_Integer else 0
+                    lower: Any = ranges[symbol].lower if symbol in ranges else 0
+                    is_known = getattr(lower, "is_Integer", False)
+                    found[symbol] = int(lower) if is_known else 0
     return found
 
 

@@ -102,11 +102,11 @@ def is_at_most(one: Any, other: Any, least: Mapping[Any, int]) -> bool:
 
 
 def _is_never_negative(room: Any, least: Mapping[Any, int]) -> bool:
-    quotients = [atom for atom in atoms(room) if isinstance(atom, Quotient)]
+    quotients: list[Any] = [one for one in atoms(room) if isinstance(one, Quotient)]
     if not quotients:
         return _is_sum_of_sizes(room, least)
     # The outermost one first: another's value may have it.
-    atom = max(quotients, key=lambda one: one.count_ops())
+    atom: Any = max(quotients, key=lambda one: one.count_ops())
     factor = room.coeff(atom)
     if sympy.degree(room, atom) != 1 or not factor.is_number:
         return False

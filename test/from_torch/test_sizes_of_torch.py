@@ -34,7 +34,7 @@ LEAST = {S: 2}
 def test_values_stay(size: Any) -> None:
     for s in range(4, 12):
         for t in (1, 5):
-            known = {S: sympy.Integer(s), T: sympy.Integer(t)}
+            known: dict[Any, Any] = {S: sympy.Integer(s), T: sympy.Integer(t)}
             assert number(canonical(size), known) == int(size.xreplace(known))
 
 

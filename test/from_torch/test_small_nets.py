@@ -133,3 +133,15 @@ def test_a_view_in_another_order() -> None:
     for n in (5, 6):
         x = torch.randn(2, n, 8)
         assert torch.equal(run(x), x.permute(2, 0, 1).reshape(8, -1))
+
+
+def test_bytes_and_numbers() -> None:
+    """Of these torch-mlir ends the process."""
+
+    def function(x: Any) -> Any:
+        return x - 8, x * 3 + 1, x % 3, 5 - x
+
+    x = torch.arange(-128, 128, dtype=torch.int8).view(16, 16)
+    got = torch.compile(function, backend=alcop, fullgraph=True)(x)
+    for one, wanted in zip(got, function(x), strict=True):
+        assert torch.equal(one, wanted)
