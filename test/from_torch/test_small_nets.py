@@ -94,6 +94,7 @@ def test_open_sizes(name: str) -> None:
             torch.testing.assert_close(got, wanted, atol=2e-5, rtol=2e-5)
 
 
+@pytest.mark.filterwarnings("ignore:alcop. a backward graph:RuntimeWarning")
 def test_open_sizes_are_trained() -> None:
     """The forward graph keeps sizes as numbers; the backward one runs in eager mode."""
     net = nn.MultiheadAttention(8, 2, batch_first=True)
