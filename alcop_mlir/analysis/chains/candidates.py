@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import Any
 
 from alcop_mlir.analysis.chains.indices import Index, Indices
@@ -14,6 +16,8 @@ from alcop_mlir.bindings import ir
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _EXTENSION = "arith.extf"
+# The nearest ones: sums that go around layers lead through a whole network.
+_MOST_BETWEEN = 64
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,7 @@ def _candidate(
     batch = [one for one in output.loops if one not in (m, d)]
     assert m is not None
     assert d is not None
-    between, scores = _between(weights.value, contractions)
+    between, scores = _between(view.op, weights.value, contractions)
     if not scores or not any(_reduces(op) for op in between):
         return None
     kept = tuple(one for one in batch if one is not None)
@@ -144,30 +148,30 @@ def _candidate(
 
 
 def _between(
-    value: ir.Value, contractions: Mapping[ir.Operation, LinalgView]
+    end: ir.Operation, value: ir.Value, contractions: Mapping[ir.Operation, LinalgView]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The ops that a tensor is computed by after contractions, and these' results.
 
     An op comes before those that make its operands.
     """
-    order: list[Any] = []
-    scores: list[Any] = []
-    seen: set[Any] = set()
-
-    def visit(one: ir.Value) -> None:
+    between: set[Any] = set()
+    scores: dict[Any, None] = {}
+    pending = deque([value])
+    while pending and len(between) < _MOST_BETWEEN:
+        one = pending.popleft()
         op = defining_op(one)
-        if op is None or op in seen:
-            return
-        seen.add(op)
+        if op is None or op in between or op.block != end.block:
+            continue
         if op in contractions:
-            scores.append(one)
+            scores[one] = None
         elif op.name in _RESHAPES or op.name.startswith("linalg."):
-            for operand in op.operands:
-                visit(operand)
-            order.append(op)
+            between.add(op)
+            pending.extend(op.operands)
+    return tuple(sorted(between, key=cmp_to_key(_last_first))), tuple(scores)
 
-    visit(value)
-    return tuple(reversed(order)), tuple(scores)
+
+def _last_first(one: Any, other: Any) -> int:
+    return 1 if one.is_before_in_block(other) else -1
 
 
 def _reduces(op: ir.Operation) -> bool:

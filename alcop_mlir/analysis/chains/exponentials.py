@@ -15,9 +15,7 @@ would not be safe: masks add the least number that floats have, which is -inf ti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from alcop_mlir.analysis.chains.elements import FLOAT, Element, Pool
 from alcop_mlir.analysis.chains.following import MAXIMA, SUM
@@ -135,7 +133,7 @@ def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) 
             raise NoChainError(f"a sum starts from {one.detail[1]}, expected 0")
         made[one] = pool.reduction(weights, SUM, one.detail[1], row)
         totals.append(made[one])
-    result = _replaced(result, made, pool)
+    result = _replaced(result, dict(made), pool)
     return Rows(elements, maximum, weights, scale, tuple(totals), result)
 
 
@@ -212,11 +210,12 @@ def _difference(exponent: Element) -> tuple[Element | None, Element | None]:
     return None, None
 
 
-def _replaced(element: Element, by: Mapping[Any, Element], pool: Pool) -> Element:
-    """The element again, of others instead of some."""
-    if element in by:
-        return by[element]
-    if not element.operands or element.needs.isdisjoint(by):
-        return element
-    operands = tuple(_replaced(one, by, pool) for one in element.operands)
-    return pool.op(element.name, operands, element.type, dict(element.detail))
+def _replaced(element: Element, by: dict[Element, Element], pool: Pool) -> Element:
+    """The element again, of others instead of some; adds what it finds to `by`."""
+    if element not in by:
+        operands = tuple(_replaced(one, by, pool) for one in element.operands)
+        by[element] = element
+        if operands != element.operands:
+            detail = dict(element.detail)
+            by[element] = pool.op(element.name, operands, element.type, detail)
+    return by[element]

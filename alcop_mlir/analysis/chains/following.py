@@ -44,6 +44,10 @@ _COMPUTED = frozenset(
 )
 
 
+# Ops in a row that are computed again of indices; more are read from memory.
+_MOST_FOLLOWED = 32
+
+
 class NotFollowedError(Exception):
     """An element is computed in a way that expressions do not have; says which."""
 
@@ -70,6 +74,7 @@ class Follower:
     passed: list[Any] = field(default_factory=list)
     kept: tuple[int, ...] = ()
     _known: dict[Any, Element] = field(default_factory=dict)
+    _depth: int = 0
 
     def at(self, value: ir.Value, indices: Indices) -> Element:
         """The element of a tensor. NotFollowedError, SplitLoop."""
@@ -109,6 +114,15 @@ class Follower:
 
     def _computed_of_indices(self, value: ir.Value, indices: Indices) -> Element:
         """NotFollowedError where it is read from memory."""
+        if self._depth == _MOST_FOLLOWED:
+            raise NotFollowedError("is an input")
+        self._depth += 1
+        try:
+            return self._of_indices(value, indices)
+        finally:
+            self._depth -= 1
+
+    def _of_indices(self, value: ir.Value, indices: Indices) -> Element:
         constant = splat(value)
         if constant is not None:
             return self.number(constant, value.type.element_type)

@@ -183,7 +183,12 @@ def found_leaves(element: Element, known: Mapping[Element, ir.Value]) -> list[El
     """What an expression is computed of: known elements, and inputs; each once."""
     found: dict[Element, None] = {}
 
+    seen: set[Element] = set()
+
     def visit(one: Element) -> None:
+        if one in seen:
+            return
+        seen.add(one)
         if one in known or one.name == "input":
             found[one] = None
         for operand in () if one in known else one.operands:
