@@ -168,11 +168,18 @@ def touches_in(
     if not len(op.operation.regions):
         return touches(op.operation)
 
-    # What a linalg op does to single elements follows from its operands.
-    def looks_inside(one: Any) -> bool:
-        return enter(one) and not one.name.startswith("linalg.")
+    # Bodies of linalg ops compute elements of operands; they may load others besides.
+    return [
+        touch
+        for inner in walk(op, enter=enter)
+        if not _is_of_body(inner)
+        for touch in touches(inner)
+    ]
 
-    return [touch for inner in walk(op, enter=looks_inside) for touch in touches(inner)]
+
+def _is_of_body(op: ir.Operation) -> bool:
+    """Whether it is part of a linalg op, and touches no memory itself."""
+    return op.name in ("linalg.yield", "linalg.index")
 
 
 def touches(op: ir.Operation) -> list[Touch]:

@@ -311,3 +311,41 @@ func.func @average(%x: memref<1x9x9x64xf32>, %y: memref<1x4x4x64xf32>) {
   }
   return
 }
+
+// -----
+
+// A body between loads elements of what the group writes: the first op stays above it.
+
+#all = affine_map<(m, n) -> (m, n)>
+#m = affine_map<(m, n) -> (m)>
+#row = affine_map<(m) -> (m)>
+
+// CHECK-LABEL: func.func @loaded_between
+// CHECK: arith.mulf
+// CHECK: memref.load
+// CHECK-NOT: arith.mulf
+// CHECK: return
+func.func @loaded_between(%x: memref<64x128xf32>, %at: memref<64xi64>, %y: memref<64xf32>, %z: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2.0 : f32
+  %twice = memref.alloc() : memref<64x128xf32>
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x128xf32>) outs(%twice : memref<64x128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.mulf %a, %two : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#row, #row], iterator_types = ["parallel"]} ins(%at : memref<64xi64>) outs(%y : memref<64xf32>) {
+  ^bb0(%a: i64, %o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %a : i64 to index
+    %s = memref.load %twice[%i, %j] : memref<64x128xf32>
+    linalg.yield %s : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%z : memref<64xf32>)
+  linalg.generic {indexing_maps = [#all, #m], iterator_types = ["parallel", "reduction"]} ins(%twice : memref<64x128xf32>) outs(%z : memref<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  }
+  return
+}
