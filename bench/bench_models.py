@@ -59,7 +59,7 @@ ALLOWED = {"bert": 8.0, "resnet18": 20.0}
 ALLOWED_RATIO = 1.5
 HEADER = (
     "model", "type", "kernels", "once", "stored",
-    "contractions", "tensor cores", "pipelined",
+    "contractions", "kernels on tensor cores", "pipelined",
     "moved", "least", "workspace", "bundle",
     "compile s", "ptxas s", "wall s", "error", "modes",
 )  # fmt: skip

@@ -23,7 +23,8 @@ class Figures:
     once:       that run once per weights, before the first call
     stored:     different ones among all of them
     contractions: in the program as given, with convolutions; None if not known
-    on_tensor_cores, pipelined: kernels that compute such, and those with a pipeline
+    on_tensor_cores, pipelined: kernels that use them, and those with a pipeline: one
+                  may compute several contractions, side by side or in a chain
     workspace, stored_bytes: bytes of intermediate arrays of a call, and of the bundle
     reasons:    why a kernel is not pipelined, or computes a contraction some other way
     """
@@ -43,7 +44,7 @@ def figures(bundle: Bundle, remarks: Iterable[str]) -> Figures:
     """Those of the bundle's only function; `remarks` of passes tell reasons."""
     function = bundle.function()
     kernels, once = launched(function), _run_once(bundle)
-    on_cores = [one for one in kernels if one.schedule is not None]
+    on_cores = [one for one in kernels if _uses_tensor_cores(one, bundle)]
     pipelined = [one for one in on_cores if one.pipelines]
     wanted = sum(isinstance(step, Einsum) for step in function.reference)
     return Figures(
@@ -56,10 +57,16 @@ def figures(bundle: Bundle, remarks: Iterable[str]) -> Figures:
         workspace=workspace.plan(function.intermediates, kernels, {}).bytes,
         stored_bytes=stored_bytes(bundle),
         reasons=(
-            *filter(_is_fallback, remarks if wanted > len(on_cores) else ()),
+            *filter(_is_fallback, remarks),
             *_not_pipelined(on_cores),
         ),
     )
+
+
+def _uses_tensor_cores(kernel: Kernel, bundle: Bundle) -> bool:
+    _, _, code = bundle.code_of(kernel).ptx.partition(f".entry {kernel.name}(")
+    body, _, _ = code.partition(".entry ")
+    return "mma.sync" in body
 
 
 def launched(function: Function) -> list[Kernel]:
@@ -83,14 +90,14 @@ def stored_bytes(bundle: Bundle) -> int:
 
 def _is_fallback(remark: str) -> bool:
     """Whether it may be about a contraction: element-wise ops are no contractions."""
-    return "SIMT fallback" in remark and "two inputs and one output" not in remark
+    return "SIMT fallback" in remark and "not a contraction" not in remark
 
 
 def _not_pipelined(on_cores: Iterable[Kernel]) -> list[str]:
     """Kernels without a pipeline, once each: one step along K leaves none to make."""
     return list(
         dict.fromkeys(
-            f"'{one.name}' is not pipelined: {one.schedule}"
+            f"'{one.name}' is not pipelined: {one.schedule or 'its columns are a tile'}"
             for one in on_cores
             if not one.pipelines
         )

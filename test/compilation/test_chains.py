@@ -17,7 +17,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.runtime.launch import Program
+from alcop_mlir.runtime.launch import Program, grid_of
 
 Array = np.ndarray[Any, Any]
 MODES = (
@@ -130,3 +130,10 @@ def test_columns_that_no_row_of_a_block_sees_are_not_read() -> None:
     )
     v[:, :, 64:] = np.nan
     assert np.isfinite(run(form, q, k, v)).all()
+
+
+def test_a_grid_may_have_more_matrices_than_blocks_along_y() -> None:
+    bundle = bundle_of(Form(batch=4096, heads=17, m=16, n=16))
+    (launch,) = bundle.function().launches
+    (kernel,) = launch.variants[0].kernels
+    assert grid_of(kernel, {}) == (4096 * 17, 1, 1)

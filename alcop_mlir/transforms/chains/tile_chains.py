@@ -3,7 +3,7 @@
 Before:  scf.execute_region {
            linalg.generic {alcop.chain = {role = "scores", batch = 2, start = -inf,
                                           last = 0}} ... }
-After:   gpu.launch blocks(%m, %bh, %one) threads(%t, %one, %one) {
+After:   gpu.launch blocks(%m x %bh, %one, %one) threads(%t, %one, %one) {
            memref.copy %Q[...], %q                        // once
            %o:3 = scf.for %n iter_args(%acc, %max, %sum) {
              memref.copy %K[%n ...], %k ; memref.copy %V[%n ...], %v
@@ -71,16 +71,20 @@ class TileChains(Pass):
 def _launch(chain: TiledChain) -> None:
     """The kernel, before the region, with the views that it works on."""
     views = _views(chain)
-    rows, batch = chain.tiles.block_rows, math.prod(chain.batch_sizes)
-    blocks = (-(-chain.m // rows), batch, 1)
+    groups, batch = -(-chain.m // chain.tiles.block_rows), math.prod(chain.batch_sizes)
+    # All along x, as grids are short along y; those of a matrix after each other.
+    blocks = (groups * batch, 1, 1)
     threads = (chain.tiles.warps * WARP_SIZE, 1, 1)
     launch = gpu.LaunchOp(
         tuple(map(build.index, blocks)), tuple(map(build.index, threads))
     )
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(_NAME)
     body = launch.regions[0].blocks[0]
-    block, matrix, _, thread, *_ = body.arguments
+    number, _, _, thread, *_ = body.arguments
     with ir.InsertionPoint(body):
+        block, matrix = number, build.index(0)
+        if batch > 1:
+            block, matrix = build.rem(number, groups), build.div(number, groups)
         ChainLoop(chain, views, block, matrix, thread).build()
         gpu.TerminatorOp()
 
