@@ -19,7 +19,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from alcop_mlir.errors import AlcopError, CompileError
+from alcop_mlir.errors import AlcopError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.torch.cache import compiled
 from alcop_mlir.torch.decompositions import aten, with_composites
@@ -94,20 +94,12 @@ def _backward(
 ) -> Callable[..., Any]:
     """The same of a backward pass, which falls back by itself."""
     try:
-        if any(_is_open(one.meta.get("val")) for one in module.graph.nodes):
-            raise CompileError("sizes of a backward pass are not known")
         return _compiled(options, module, inputs)
     except AlcopError as error:
         if strict:
             raise
         _warn(error, "backward")
         return make_boxed_func(module.forward)
-
-
-def _is_open(value: Any) -> bool:
-    """Whether a value has a size that is not known."""
-    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
-    return any(isinstance(size, torch.SymInt) for size in sizes)
 
 
 def _warn(error: AlcopError, which: str) -> None:
