@@ -16,7 +16,7 @@ from alcop_mlir.bindings import ir
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _EXTENSION = "arith.extf"
-# The nearest ones: sums that go around layers lead through a whole network.
+# The nearest ones: additions around layers lead through a whole network.
 _MOST_BETWEEN = 64
 
 

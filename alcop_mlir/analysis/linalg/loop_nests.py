@@ -94,5 +94,5 @@ def _about_sizes(nest: Nest) -> Iterator[str]:
             if not nest.is_static(operand, dimension) and index.coefficients is None:
                 yield (
                     f"indexes by {operand.map} with sizes known at run time: expected "
-                    "sums of loops, whose bounds are checked at launch"
+                    "additions of loops, whose bounds are checked at launch"
                 )

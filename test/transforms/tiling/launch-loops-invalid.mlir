@@ -74,7 +74,7 @@ func.func @outputs_of_two_shapes(%a: memref<4x4xf32>, %b: memref<4xf32>) {
 // -----
 
 func.func @divided(%a: memref<?xf32>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left unchanged: indexes by (d0) -> (d0 floordiv 2) with sizes known at run time: expected sums of loops, whose bounds are checked at launch}}
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: indexes by (d0) -> (d0 floordiv 2) with sizes known at run time: expected additions of loops, whose bounds are checked at launch}}
   linalg.generic {
     indexing_maps = [affine_map<(i) -> (i floordiv 2)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]
   } ins(%a : memref<?xf32>) outs(%b : memref<8xf32>) {

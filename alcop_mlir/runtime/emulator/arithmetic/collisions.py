@@ -1,9 +1,9 @@
 """Read-modify-writes of which several may go to one element: one after the other.
 
 The order among those of one element is the order of the entries; the results are those
-of doing one at a time, bit for bit. What takes many at once is: sums and other
+of doing one at a time, bit for bit. What takes many at once is: additions and other
 associative operations of integers, exchanges, counters with one limit. What depends on
-its order, as sums of floats, goes through the longest queues one by one.
+its order, as additions of floats, goes through the longest queues one by one.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _exchange(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _sum(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
-    """Integers wrap around, so that differences of running sums are exact."""
+    """Integers wrap around, so that differences of running totals are exact."""
     total = np.cumsum(x, dtype=x.dtype)
     before = total - x
     found = before + (start - before[q.first]).repeat(q.length)
