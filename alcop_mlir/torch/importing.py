@@ -73,6 +73,7 @@ def text_of(
         _lower(found)
         _check_lowered(found)
         sizes.simplify(found, known)
+        _check_views(found)
     except CompileError as error:
         message = str(error)
     finally:
@@ -123,19 +124,39 @@ def _lower(module: Any) -> None:
 
 def _check_lowered(module: Any) -> None:
     """CompileError at an op of torch-mlir's own that is left."""
+    left = _ops(module, ("tm_tensor.", "torch."))
+    if left:
+        why = _NO_KERNEL.get(left[0].name, left[0].name)
+        raise CompileError(f"{_place(left[0])}: no kernel computes this op: {why}")
+
+
+def _check_views(module: Any) -> None:
+    """CompileError at a view by sizes that `sizes.simplify` cannot tell."""
+    for view in _ops(module, ("tensor.reshape",)):
+        kind = view.results[0].type
+        if not kind.has_static_shape and any(True for _ in view.results[0].uses):
+            raise CompileError(
+                f"{_place(view)}: a view from {view.operands[0].type} to {kind}, whose "
+                "sizes are not known to have the same factors"
+            )
+
+
+def _ops(module: Any, names: tuple[str, ...]) -> list[Any]:
+    """The ops whose names begin with one of these."""
     ir: Any = importlib.import_module("torch_mlir.ir")
-    left: list[Any] = []
+    found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name.startswith(("tm_tensor.", "torch.")):
-            left.append(op)
+        if op.name.startswith(names):
+            found.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    if left:
-        place = _node_at(str(left[0].location)) or left[0].name
-        why = _NO_KERNEL.get(left[0].name, left[0].name)
-        raise CompileError(f"{place}: no kernel computes this op: {why}")
+    return found
+
+
+def _place(op: Any) -> str:
+    return _node_at(str(op.location)) or op.name
 
 
 def _reason(message: str, location: str = "") -> str:

@@ -145,3 +145,13 @@ def test_bytes_and_numbers() -> None:
     got = torch.compile(function, backend=alcop, fullgraph=True)(x)
     for one, wanted in zip(got, function(x), strict=True):
         assert torch.equal(one, wanted)
+
+
+def test_a_view_by_unknown_parts_says_which() -> None:
+    run = torch.compile(
+        lambda x: x.reshape(x.shape[0] // 2, -1) + 1, backend=alcop, dynamic=True
+    )
+    x = torch.randn(10, 8)
+    says = r"aten\.\w+\.\w+ \(.*test_small_nets.py:\d+\): a view from tensor<\?xf32> to"
+    with torch.no_grad(), pytest.warns(RuntimeWarning, match=says):
+        torch.testing.assert_close(run(x), x.reshape(5, -1) + 1)
