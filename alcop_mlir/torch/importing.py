@@ -137,7 +137,7 @@ def _check_views(module: Any) -> None:
         if not kind.has_static_shape and any(True for _ in view.results[0].uses):
             raise CompileError(
                 f"{_place(view)}: a view from {view.operands[0].type} to {kind}, whose "
-                "sizes are not known to have the same factors"
+                "sizes are not known to fit each other"
             )
 
 
