@@ -99,8 +99,10 @@ def excess(whole: Compiled, target: str) -> float:
     """The error of the layer cut down, with the same schedule; 1 is the tolerance."""
     cut, kernel = whole.layer.cut(), whole.contraction
     schedule = kernel.schedule if kernel else None
-    if schedule and cut.channels != whole.layer.channels:
-        schedule = replace(schedule, split_k=1)  # has fewer steps along K
+    if schedule and schedule.split_k > 1 and cut.channels != whole.layer.channels:
+        # It has fewer steps along K. Without parts, an epilogue needs registers too.
+        shared, _ = schedule.stages
+        schedule = replace(schedule, split_k=1, stages=(shared, 1))
     bundle = compiled(cut, target, schedule).bundle
     program = Program(bundle, device="emulator")
     before = checking.random_arrays(program.function)
