@@ -9,7 +9,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from alcop_mlir.analysis.chains.indices import Index, Indices
-from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.loops import defining_op, filled
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
@@ -134,7 +134,7 @@ def _candidate(
     (output,) = view.outputs
     rows = [one for one in output.loops if one not in values.loops]
     columns = [one for one in output.loops if one not in weights.loops]
-    if not rows or len(columns) != 1 or not is_zero(output.value):
+    if not rows or len(columns) != 1 or filled(output.value) != 0:
         return None
     m, d = rows[-1], columns[0]
     batch = [one for one in output.loops if one not in (m, d)]
@@ -177,13 +177,3 @@ def _last_first(one: Any, other: Any) -> int:
 def _reduces(op: ir.Operation) -> bool:
     view = linalg_view(op)
     return view is not None and bool(view.reductions)
-
-
-def is_zero(value: ir.Value) -> bool:
-    """Whether all elements of a tensor are zero, as a fill makes them."""
-    op = defining_op(value)
-    if op is None or op.name != "linalg.fill":
-        return False
-    number = defining_op(op.operands[0])
-    attribute = None if number is None else number.attributes["value"]
-    return isinstance(attribute, ir.FloatAttr) and attribute.value == 0.0

@@ -24,7 +24,7 @@ from alcop_mlir.analysis.chains.elements import (
     within_words,
 )
 from alcop_mlir.analysis.chains.indices import Index, Indices, source_of_reshape
-from alcop_mlir.analysis.ir.loops import defining_op, splat
+from alcop_mlir.analysis.ir.loops import defining_op, filled, splat
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
 
@@ -193,7 +193,7 @@ class _Body:
         terms = [one for one in operands if one != own]
         if len(terms) != 1 or sum(1 for _ in own.uses) != 1:
             raise NotFollowedError("a reduction reads its result twice")
-        start = _filled(output.value)
+        start = filled(output.value)
         if start is None:
             raise NotFollowedError("a reduction does not start from a constant")
         term = self._value(terms[0])
@@ -285,14 +285,6 @@ def _limits(name: str, operands: tuple[Element, ...]) -> Limits | None:
 def _type(kind: ir.Type) -> str | None:
     name = str(kind)
     return FLOAT if name in _FLOATS else name if name == BOOLEAN else None
-
-
-def _filled(value: ir.Value) -> float | None:
-    """The number that all elements of a tensor are."""
-    op = defining_op(value)
-    if op is not None and op.name == "linalg.fill":
-        return splat(op.operands[0])
-    return splat(value)
 
 
 def _loops(indices: Indices) -> frozenset[int]:

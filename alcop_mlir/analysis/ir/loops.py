@@ -65,6 +65,12 @@ def splat(value: ir.Value) -> float | None:
     return float(attribute.value) if is_number else None
 
 
+def filled(tensor: ir.Value) -> float | None:
+    """The number that all elements of a tensor are, by a fill or as a constant."""
+    fill = made_by(tensor, "linalg.fill")
+    return splat(tensor if fill is None else fill.operands[0])
+
+
 def is_loop(op: ir.Operation) -> bool:
     """Whether `op` is an `scf.for`."""
     return op.operation.name == "scf.for"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op, made_by, splat
+from alcop_mlir.analysis.ir.loops import defining_op, filled, made_by
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import captured_by_regions
 from alcop_mlir.analysis.ir.walk import walk
@@ -83,7 +83,7 @@ def _candidate(op: ir.Operation) -> _Candidate | None:
     is_static = all(
         one.is_tensor and one.value.type.has_static_shape for one in view.operands
     )
-    if letters is None or not is_static or not _is_zero(view.outputs[0].value):
+    if letters is None or not is_static or filled(view.outputs[0].value) != 0:
         return None
     if not letters[2].endswith("n") or any(
         n.startswith("alcop.") for n in op.attributes
@@ -95,11 +95,6 @@ def _candidate(op: ir.Operation) -> _Candidate | None:
         ):
             return _Candidate(view, number, letters[number].index("n"))
     return None
-
-
-def _is_zero(value: ir.Value) -> bool:
-    fill = made_by(value, "linalg.fill")
-    return fill is not None and splat(fill.operands[0]) == 0
 
 
 def _key(one: _Candidate) -> tuple[Any, ...]:

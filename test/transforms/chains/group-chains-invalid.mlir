@@ -395,3 +395,23 @@ func.func @few_rows(%q: tensor<8x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128
   %o = linalg.matmul ins(%p, %v : tensor<8x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %o : tensor<8x32xf32>
 }
+
+// -----
+
+// What a contraction starts from may be computed: no chain, and no crash.
+
+func.func @starts_from_a_computed_number(%q: tensor<64x32xf16>, %k: tensor<32x64xf16>, %v: tensor<64x32xf16>, %p: f32) -> tensor<64x32xf32> {
+  %s0 = arith.addf %p, %p : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %z = linalg.fill ins(%s0 : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %w = tensor.empty() : tensor<64x64xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%w, %v : tensor<64x64xf16>, tensor<64x32xf16>) outs(%z : tensor<64x32xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %x = arith.extf %a : f16 to f32
+    %t = arith.extf %b : f16 to f32
+    %m = arith.mulf %x, %t : f32
+    %r = arith.addf %c, %m : f32
+    linalg.yield %r : f32
+  } -> tensor<64x32xf32>
+  return %y : tensor<64x32xf32>
+}
