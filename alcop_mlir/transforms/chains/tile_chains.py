@@ -63,9 +63,21 @@ class TileChains(Pass):
         for region in walk(op, "scf.execute_region"):
             chain = read_chain(region)
             if chain is not None:
+                _hoist_results(region)
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
+
+
+def _hoist_results(region: ir.Operation) -> None:
+    """Make the buffers that the region yields in front of it, as it is erased.
+
+    alcop-separate-empties gives the result one inside if another op writes the like.
+    """
+    for value in region.regions[0].blocks[0].operations[-1].operands:
+        made = made_by(_viewed(value), "memref.alloc")
+        if made is not None and made.operation.parent == region:
+            made.operation.move_before(region)
 
 
 def _launch(chain: TiledChain) -> None:
@@ -99,15 +111,15 @@ def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:
 
 
 def _erase(region: ir.Operation) -> None:
-    """Erase the region. What it yields is a buffer from outside, or a view of one."""
+    """Erase the region, and use the buffers that it yields, which are from outside."""
     if region.results:
         end = region.regions[0].blocks[0].operations[-1].operation
         for old, new in zip(region.results, end.operands, strict=True):
-            old.replace_all_uses_with(_outside(new))
+            old.replace_all_uses_with(_viewed(new))
     region.erase()
 
 
-def _outside(value: ir.Value) -> ir.Value:
+def _viewed(value: ir.Value) -> ir.Value:
     """The buffer that a collapsed view of its own parts is."""
     collapsed = made_by(value, "memref.collapse_shape")
     if collapsed is None:
