@@ -52,6 +52,7 @@ from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
 _NAME = "chain"
+_RESHAPES = ("memref.expand_shape", "memref.collapse_shape")
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,21 @@ class TileChains(Pass):
 
 
 def _hoist_results(region: ir.Operation) -> None:
-    """Make the buffers that the region yields in front of it, as it is erased.
+    """Make what the region yields in front of it, as it is erased.
 
-    alcop-separate-empties gives the result one inside if another op writes the like.
+    Where another op writes the like, alcop-separate-empties gives the result a buffer
+    beside its use, and bufferization one instead of that which both write.
     """
     for value in region.regions[0].blocks[0].operations[-1].operands:
-        made = made_by(_viewed(value), "memref.alloc")
-        if made is not None and made.operation.parent == region:
-            made.operation.move_before(region)
+        _hoist(value, region)
+
+
+def _hoist(value: ir.Value, region: ir.Operation) -> None:
+    made = made_by(value, "memref.alloc", *_RESHAPES)
+    if made is not None and made.operation.parent == region:
+        for operand in made.operands:
+            _hoist(operand, region)
+        made.operation.move_before(region)
 
 
 def _launch(chain: TiledChain) -> None:
@@ -120,10 +128,7 @@ def _erase(region: ir.Operation) -> None:
 
 
 def _viewed(value: ir.Value) -> ir.Value:
-    """The buffer that a collapsed view of its own parts is."""
+    """The buffer that a collapsed view of its own parts is; else the value."""
     collapsed = made_by(value, "memref.collapse_shape")
-    if collapsed is None:
-        return value
-    expanded = made_by(collapsed.operands[0], "memref.expand_shape")
-    assert expanded is not None  # as alcop-group-chains writes it
-    return expanded.operands[0]
+    expanded = collapsed and made_by(collapsed.operands[0], "memref.expand_shape")
+    return value if expanded is None else expanded.operands[0]
