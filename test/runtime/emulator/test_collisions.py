@@ -143,3 +143,114 @@ def test_colliding_lanes_cost_about_what_others_do(opcode: str) -> None:
         return min(times)
 
     assert seconds(together) < 10 * seconds(apart)
+
+
+# As BODY, in a tile of shared memory that each block fills and stores.
+SHARED_BODY = """
+    .reg .b32 %r<16>;
+    .reg .b64 %rd<20>;
+    .shared .align 4 .b8 tile[1280];
+    ld.param.u64 %rd1, [p0];
+    ld.param.u64 %rd2, [p1];
+    ld.param.u64 %rd3, [p2];
+    ld.param.u64 %rd4, [p3];
+    ld.param.u64 %rd5, [p4];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ctaid.x;
+    mad.lo.u32 %r3, %r2, 256, %r1;
+    mul.wide.u32 %rd6, %r3, 4;
+    add.u64 %rd7, %rd1, %rd6;
+    ld.global.u32 %r8, [%rd7];
+    mov.u32 %r9, tile;
+    shl.b32 %r10, %r1, 2;
+    add.u32 %r10, %r9, %r10;
+    st.shared.u32 [%r10], %r8;
+    bar.sync 0;
+    WHERE
+    ld.global.u32 %r4, [%rd8];
+    shl.b32 %r4, %r4, 2;
+    add.u32 %r4, %r9, %r4;
+    add.u64 %rd10, %rd3, %rd6;
+    ld.global.u32 %r5, [%rd10];
+    add.u64 %rd11, %rd4, %rd6;
+    ld.global.u32 %r6, [%rd11];
+    add.u64 %rd12, %rd5, %rd6;
+    OPERATION
+    st.global.u32 [%rd12], %r7;
+    bar.sync 0;
+    ld.shared.u32 %r8, [%r10];
+    st.global.u32 [%rd7], %r8;
+    ret;
+"""
+# The elements that the lanes of the first block go to, for all, or those of each block.
+WHERE = {
+    "alike": "mul.wide.u32 %rd8, %r1, 4; add.u64 %rd8, %rd2, %rd8;",
+    "by block": "add.u64 %rd8, %rd2, %rd6;",
+}
+
+
+@pytest.mark.parametrize("blocks", WHERE)
+@pytest.mark.parametrize("kind", ["one", "few", "uneven", "apart"])
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("opcode", ["atom", "red"])
+def test_shared_memory(opcode: str, name: str, kind: str, blocks: str) -> None:
+    """Each block has elements of its own, whether or not its lanes go to the same."""
+    if opcode == "red" and name in ("exch", "cas"):
+        return  # there are no such forms
+    generator = np.random.default_rng(len(name) + 10 * len(kind))
+    at = np.tile(generator.permutation(THREADS), BLOCKS).astype(np.uint32)
+    if kind != "apart":
+        at = places(kind, generator)
+    memory, b, c = generator.integers(0, 6, (3, at.size)).astype(np.uint32)
+    suffix = "b32" if name in ("exch", "cas", "and", "or", "xor") else "u32"
+    to, last = "%r7, ", ", %r6" if name == "cas" else ""
+    operation = f"{opcode}.shared.{name}.{suffix} {to}[%r4], %r5{last};"
+    if opcode == "red":
+        operation = operation.replace(to, "") + " mov.u32 %r7, 0;"
+    body = SHARED_BODY.replace("WHERE", WHERE[blocks])
+    text = module(body.replace("OPERATION", operation), ["u64"] * 5)
+    got, found = memory.copy(), np.zeros(at.size, np.uint32)
+    launch(text, "kernel", (BLOCKS,), (THREADS,), [got, at, b, c, found])
+    if blocks == "alike":
+        at = np.tile(at[:THREADS], BLOCKS)
+    wanted, seen = memory.tolist(), []
+    for i, (where, x, y) in enumerate(zip(at, b.tolist(), c.tolist(), strict=True)):
+        element = i // THREADS * THREADS + int(where)
+        seen.append(wanted[element])
+        wanted[element] = OPERATIONS[name](wanted[element], x, y)
+    np.testing.assert_array_equal(got, wanted)
+    if opcode == "atom":
+        np.testing.assert_array_equal(found, seen)
+
+
+@pytest.mark.parametrize("kind", ["one", "uneven"])
+@pytest.mark.parametrize("name", ["add", "min", "max", "and", "inc"])
+def test_reductions_leave_what_atomics_do(name: str, kind: str) -> None:
+    generator = np.random.default_rng(3)
+    at = places(kind, generator)
+    memory = generator.integers(0, 2**32, 320).astype(np.uint32)
+    b = generator.integers(0, 2**32, at.size).astype(np.uint32)
+    suffix = "b32" if name == "and" else "u32"
+    wanted, _ = run(f"atom.global.{name}.{suffix}", memory, at, b, b)
+    body = BODY.replace("OPERATION", f"red.global.{name}.{suffix} [%rd9], %r5;")
+    got, text = memory.copy(), module(body, ["u64"] * 5)
+    arguments = [got, at, b, b.copy(), np.zeros_like(b)]
+    launch(text, "kernel", (BLOCKS,), (THREADS,), arguments)
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_float_reductions_are_rounded_one_by_one() -> None:
+    generator = np.random.default_rng(9)
+    at = places("few", generator)
+    memory = generator.standard_normal(320).astype(np.float32)
+    b = (generator.standard_normal(at.size) * 1e3).astype(np.float32)
+    body = BODY.replace(
+        "OPERATION", "mov.b32 %f1, %r5; red.global.add.f32 [%rd9], %f1;"
+    )
+    got, text = memory.copy(), module(body, ["u64"] * 5)
+    arguments = [got, at, b, b.copy(), np.zeros_like(b)]
+    launch(text, "kernel", (BLOCKS,), (THREADS,), arguments)
+    wanted = memory.copy()
+    for i, where in enumerate(at.tolist()):
+        wanted[where] = np.float32(wanted[where] + b[i])
+    np.testing.assert_array_equal(got, wanted)

@@ -175,12 +175,11 @@ class WarpShadow:
                 at = at + np.arange(access.lanes.size // width)
             for cells, lines in zip(last.cells, last.lines, strict=True):
                 found = cells.take(at)
-                if not found.any():
-                    continue
                 by = found >> _STAMP_BITS
-                is_other = (by != access.who[:, None]) & (
-                    by // warps == access.block[:, None]
-                )
+                is_other = (found != 0) & (by != access.who[:, None])
+                if not is_other.any():
+                    continue
+                is_other &= by // warps == access.block[:, None]
                 seen = horizon.take(access.row[:, None] * warps + by % warps)
                 raced = is_other & ((found & _STAMP) >= seen)
                 if only is not None:

@@ -42,10 +42,10 @@ class Access(NamedTuple):
     ins: Instruction
     collective: bool = False
 
-    def own_address(self) -> Array:
-        """The address with an entry for every lane of every block."""
+    def for_each(self, offset: Array) -> Array:
+        """An offset with an entry for every lane of every block."""
         shape = (self.cohort.blocks, self.cohort.warps, LANES)
-        return np.broadcast_to(self.address, shape)
+        return np.broadcast_to(offset, shape)
 
 
 def load(access: Access, used: Parts = ()) -> Array:
@@ -248,7 +248,7 @@ def _bits(x: Array) -> Array:
 def _local_lanes(access: Access) -> tuple[Lanes, Array]:
     """The lanes of a local access, and the number of each one's thread."""
     cohort = access.cohort
-    offset = access.own_address().astype(S64)
+    offset = access.for_each(access.address.astype(S64))
     lanes = Lanes.of(cohort, offset, access.mask, access.size, access.ins)
     _check(cohort, lanes, cohort.local_memory().size, "local")
     thread = np.arange(lanes.offset.size) if lanes.index is None else lanes.index
@@ -308,7 +308,7 @@ def note_global(cohort: Cohort, lanes: Lanes) -> None:
 def _written_lanes(access: Access) -> Lanes:
     """The lanes of a global access that writes, checked."""
     cohort = access.cohort
-    offset = global_offset(access.own_address())
+    offset = access.for_each(global_offset(access.address))
     lanes = Lanes.of(cohort, offset, access.mask, access.size, access.ins)
     check_global(cohort, lanes)
     memory = cohort.batch.memory
@@ -342,21 +342,45 @@ def _store_global(access: Access, value: Array) -> None:
 # --- atomics -------------------------------------------------------------------------
 
 
-def atomic_targets(access: Access) -> tuple[Lanes, Array, Array]:
-    """The lanes, the flat memory view and each entry's element in it."""
+class Targets(NamedTuple):
+    """Where atomics go: elements `at` of `memory`, one for each entry of `lanes`.
+
+    memory: (copies, elements); copies are the blocks whose entries go to the same
+    elements of their own memory, or 1
+    """
+
+    lanes: Lanes
+    memory: Array
+    at: Array
+
+    def pick(self, value: Array) -> Array:
+        """The entries of a register, (copies, entries)."""
+        if len(self.memory) > 1:
+            return self.lanes.pick_blocks(value)
+        return self.lanes.pick(value)[None]
+
+    def place(self, entries: Array) -> Array:
+        """A register of entries (copies, entries)."""
+        return self.lanes.place(entries if len(self.memory) > 1 else entries[0])
+
+
+def atomic_targets(access: Access) -> Targets:
+    """The targets of an atomic, after its checks."""
     cohort, size = access.cohort, access.size
     batch = cohort.batch
     if access.space == "shared":
-        lanes = shared_lanes(access._replace(address=access.own_address()))
+        lanes = shared_lanes(access)
         if batch.shadow is not None:
             batch.shadow.on_atomic(lanes)
         note_shared(cohort, lanes)
-        row = batch.shared.views[size].shape[1]
-        at = lanes.block() * row + lanes.offset // size
-        return lanes, batch.shared.flat[size], at
+        memory, at = batch.shared.views[size], lanes.offset // size
+        if not lanes.per_block:
+            return Targets(lanes, memory, at)
+        at = lanes.block() * memory.shape[1] + at
+        return Targets(lanes, batch.shared.flat[size][None], at)
     if access.space != "global":
         line = access.ins.line
         raise EmulationError(f"PTX line {line}: atomic on {access.space} memory")
     lanes = _written_lanes(access)
     note_global(cohort, lanes)
-    return lanes, batch.memory.views[size], lanes.offset // size
+    return Targets(lanes, batch.memory.views[size][None], lanes.offset // size)

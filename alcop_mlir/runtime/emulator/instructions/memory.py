@@ -11,6 +11,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.collisions import (
     Update,
+    reduce_in_order,
     update_in_order,
 )
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
@@ -209,6 +210,7 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     if any(isinstance(o, Vector) for o in operands):
         raise unsupported(ins, "vector atomics")
     to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")
+    is_asked = isinstance(to, Name) and to.name != "_"
     write = t.writer(to, scalar.unsigned, ins)
     name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
@@ -230,10 +232,13 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
             cohort.fence(mask)
         parts = access.split_generic(where) if space == "generic" else [where]
         for part in parts:
-            lanes, view, at = access.atomic_targets(part)
-            memory = view.view(scalar.dtype)
-            given = lanes.pick(x), lanes.pick(y)
-            old = update_in_order(memory, at, name, update, *given)
-            write(cohort, lanes.place(old).view(scalar.unsigned), part.mask)
+            targets = access.atomic_targets(part)
+            memory = targets.memory.view(scalar.dtype)
+            given = targets.pick(x), targets.pick(y)
+            if not is_asked:
+                reduce_in_order(memory, targets.at, name, update, *given)
+                continue
+            old = update_in_order(memory, targets.at, name, update, *given)
+            write(cohort, targets.place(old).view(scalar.unsigned), part.mask)
 
     return run

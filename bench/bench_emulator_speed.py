@@ -1,0 +1,290 @@
+"""Seconds of the emulator for a million warp instructions, by kind of code.
+
+Each kind is a loop of its own in blocks of 256 threads, with the hazards on. Prints the
+best of a few runs, what it is of straight arithmetic, and the most that it may be.
+Then 1024 cubed in f16, and the time to read and translate the kernels of CUB's radix
+sort, where nvcc is found.
+
+Usage: python bench/bench_emulator_speed.py [--repeats N] [KIND ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from bench_emulator import FIXTURES, best_run
+
+from alcop_mlir.runtime.emulator import emulate, prepare
+
+BLOCKS, THREADS = 64, 256
+MOST = 10.0  # times the cost of straight arithmetic
+TRANSLATION_LIMIT = 2.0  # seconds
+CUBE_LIMIT = 1.2  # seconds, as in bench_emulator
+MILLION = 1e6
+COPIES = 32  # of the body in one turn of the loop
+
+HEAD = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 p0) {
+  .reg .pred %p<8>;
+  .reg .b32 %r<40>;
+  .reg .f32 %f<16>;
+  .reg .b64 %rd<8>;
+  .shared .align 16 .b8 tile[4096];
+  ld.param.u64 %rd1, [p0];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r3, %r2, 256, %r1;
+  and.b32 %r4, %r1, 31;
+  shr.u32 %r5, %r1, 5;
+  mul.wide.u32 %rd2, %r3, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  mov.u32 %r6, tile;
+  shl.b32 %r7, %r1, 2;
+  add.u32 %r8, %r6, %r7;
+  and.b32 %r9, %r1, 7;
+  shl.b32 %r10, %r9, 2;
+  add.u32 %r11, %r6, %r10;
+  mul.wide.u32 %rd4, %r9, 4;
+  add.u64 %rd5, %rd1, %rd4;
+  st.shared.u32 [%r8], %r1;
+  cvt.rn.f32.u32 %f1, %r3;
+  mov.f32 %f2, 0f3F000000;
+  mov.u32 %r12, 0x3C003C00;
+  mov.u32 %r20, %r3;
+  bar.sync 0;
+  BEFORE
+  mov.u32 %r30, 0;
+LOOP:
+  BODY
+  add.u32 %r30, %r30, 1;
+  setp.lt.u32 %p7, %r30, TURNS;
+  @%p7 bra LOOP;
+  AFTER
+  add.u32 %r21, %r20, %r12;
+  cvt.rn.f32.u32 %f9, %r21;
+  add.f32 %f9, %f9, %f1;
+  add.u64 %rd6, %rd3, 64;
+  st.global.f32 [%rd6], %f9;
+  ret;
+}
+"""
+CALLED = """.func (.param .b32 result) twice(.param .b32 given) {
+  .reg .b32 %r<4>;
+  ld.param.b32 %r1, [given];
+  add.u32 %r2, %r1, %r1;
+  xor.b32 %r2, %r2, 5;
+  st.param.b32 [result], %r2;
+  ret;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A loop body, how often it stands in the loop, and how often the loop runs.
+
+    bounded: whether it has to stay within `MOST` times straight arithmetic: what
+    diverges, and atomics; not what accesses memory without them
+    """
+
+    body: str
+    turns: int = 40
+    copies: int = COPIES
+    before: str = ""
+    after: str = ""
+    bounded: bool = False
+
+
+MMA = (
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+    "{%f4, %f5, %f6, %f7}, {%r12, %r12, %r12, %r12}, {%r12, %r12}, "
+    "{%f4, %f5, %f6, %f7};"
+)
+# Each half of the body is for a part of the lanes, and ends where they meet again.
+SPLIT = """
+  setp.CONDITION %p1, OPERANDS;
+  @%p1 bra ELSE#;
+  add.u32 %r20, %r20, 3; xor.b32 %r20, %r20, 9; add.u32 %r20, %r20, 1;
+  fma.rn.f32 %f1, %f1, %f2, %f2; shl.b32 %r22, %r20, 1;
+  bra JOIN#;
+ELSE#:
+  sub.u32 %r20, %r20, 5; xor.b32 %r20, %r20, 3; add.u32 %r20, %r20, 7;
+  mul.f32 %f1, %f1, %f2; shl.b32 %r22, %r20, 2;
+JOIN#:
+  add.u32 %r20, %r20, %r22;"""
+
+
+def split(condition: str, operands: str) -> str:
+    return SPLIT.replace("CONDITION", condition).replace("OPERANDS", operands)
+
+
+TRIPS = """
+  mov.u32 %r23, 0; add.u32 %r24, BOUND, 1;
+TRIP#:
+  add.u32 %r20, %r20, %r23; xor.b32 %r20, %r20, 9; fma.rn.f32 %f1, %f1, %f2, %f2;
+  add.u32 %r23, %r23, 1;
+  setp.lt.u32 %p1, %r23, %r24;
+  @%p1 bra TRIP#;"""
+ONE_WARP = """
+  setp.ne.u32 %p1, %r5, 3; @%p1 bra DONE;
+  setp.ne.u32 %p1, %r2, 7; @%p1 bra DONE;"""
+
+KINDS = {
+    "arithmetic": Kind(
+        "add.u32 %r20, %r20, %r1; xor.b32 %r20, %r20, %r3; "
+        "fma.rn.f32 %f1, %f1, %f2, %f2; shl.b32 %r22, %r20, 1;"
+    ),
+    "global memory": Kind(
+        "ld.global.u32 %r22, [%rd3]; add.u32 %r22, %r22, 1; st.global.u32 [%rd3], %r22;"
+    ),
+    "shared memory": Kind(
+        "ld.shared.u32 %r22, [%r8]; add.u32 %r22, %r22, 1; st.shared.u32 [%r8], %r22;"
+    ),
+    "shared memory, differs by block": Kind(
+        "ld.shared.u32 %r22, [%r8]; add.u32 %r22, %r22, 1; st.shared.u32 [%r8], %r22;",
+        before="xor.b32 %r25, %r2, 3; and.b32 %r25, %r25, 1; shl.b32 %r25, %r25, 10; "
+        "add.u32 %r8, %r8, %r25; st.shared.u32 [%r8], %r1;",
+    ),
+    "mma": Kind(
+        MMA,
+        before="".join(f"mov.f32 %f{i}, 0f00000000; " for i in range(4, 8)),
+    ),
+    "global atomics, collide": Kind(
+        "atom.global.add.u32 %r22, [%rd5], %r1;", turns=20, bounded=True
+    ),
+    "global reductions, f32, collide": Kind(
+        "red.global.add.f32 [%rd5], %f2;", turns=20, bounded=True
+    ),
+    "shared atomics, collide": Kind(
+        "atom.shared.add.u32 %r22, [%r11], %r1;", turns=20, bounded=True
+    ),
+    "shared reductions, one element": Kind(
+        "red.shared.add.u32 [%r6], 1;", turns=20, bounded=True
+    ),
+    "shared atomics, no collision": Kind(
+        "atom.shared.add.u32 %r22, [%r8], %r1;", turns=20, bounded=True
+    ),
+    "shared atomics, cas, collide": Kind(
+        "atom.shared.cas.b32 %r22, [%r11], %r1, %r3;", turns=20, bounded=True
+    ),
+    "lanes diverge, two ways": Kind(split("lt.u32", "%r4, 11"), copies=8, bounded=True),
+    "warps diverge, two ways": Kind(split("lt.u32", "%r5, 3"), copies=8, bounded=True),
+    "blocks diverge, two ways": Kind(
+        split("lt.u32", "%r2, 13"), copies=8, bounded=True
+    ),
+    "lanes diverge, by data": Kind(
+        "xor.b32 %r25, %r20, %r30; and.b32 %r25, %r25, 1;" + split("eq.u32", "%r25, 0"),
+        copies=8,
+        bounded=True,
+    ),
+    "loops, trips by lane": Kind(
+        TRIPS.replace("BOUND", "%r4"), turns=4, copies=4, bounded=True
+    ),
+    "loops, trips by warp": Kind(
+        TRIPS.replace("BOUND", "%r5"), turns=8, copies=4, bounded=True
+    ),
+    "loops, trips by block": Kind(
+        TRIPS.replace("BOUND", "%r2"), turns=4, copies=4, bounded=True
+    ),
+    "calls": Kind(
+        "{ .param .b32 given; .param .b32 got; st.param.b32 [given], %r20; "
+        "call (got), twice, (given); ld.param.b32 %r20, [got]; }",
+        copies=8,
+    ),
+    "one live warp of 512": Kind(
+        "add.u32 %r20, %r20, %r1; xor.b32 %r20, %r20, %r3; "
+        "fma.rn.f32 %f1, %f1, %f2, %f2; shl.b32 %r22, %r20, 1;",
+        before=ONE_WARP,
+        after="DONE:",
+    ),
+}
+
+
+def text_of(kind: Kind) -> str:
+    """The PTX of a kind."""
+    body = "\n  ".join(kind.body.replace("#", str(i)) for i in range(kind.copies))
+    text = HEAD.replace("BODY", body).replace("TURNS", str(kind.turns))
+    text = text.replace("BEFORE", kind.before).replace("AFTER", kind.after)
+    return text.replace(".visible", CALLED + ".visible") if "call " in text else text
+
+
+def cost(kind: Kind, repeats: int) -> tuple[float, int]:
+    """Seconds for a million warp instructions, the least of all runs; how many ran."""
+    text, best, count = text_of(kind), np.inf, 0
+    for _ in range(repeats):
+        memory = np.zeros(BLOCKS * THREADS + 64, np.uint32)
+        grid, block = (BLOCKS, 1, 1), (THREADS, 1, 1)
+        result = emulate(text, "kernel", grid, block, [memory], max_reports=1)
+        count = result.warp_instructions
+        best = min(best, result.seconds * MILLION / count)
+    return best, count
+
+
+def print_translation() -> None:
+    """How long all kernels of CUB's radix sort take from text to what runs."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        print("translation of CUB's radix sort: no nvcc")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, ptx = Path(folder, "sort.cu"), Path(folder, "sort.ptx")
+        source.write_text(CUB_SORT)
+        command = [nvcc, "-arch=sm_80", "-ptx", "-o", str(ptx), str(source)]
+        subprocess.run(command, check=True, capture_output=True)
+        text = ptx.read_text()
+    started = time.perf_counter()
+    for name in re.findall(r"\.entry (\w+)", text):
+        prepare(text, name)
+    seconds = time.perf_counter() - started
+    verdict = "ok" if seconds <= TRANSLATION_LIMIT else "OVER"
+    print(
+        f"translation of CUB's radix sort, {text.count(';'):,} instructions: "
+        f"{seconds:.2f} s (at most {TRANSLATION_LIMIT:g}) {verdict}"
+    )
+
+
+CUB_SORT = """
+#include <cub/device/device_radix_sort.cuh>
+cudaError_t sort(void *space, size_t &size, const unsigned *keys, unsigned *sorted,
+                 const unsigned *values, unsigned *moved, int count) {
+  return cub::DeviceRadixSort::SortPairs(space, size, keys, sorted, values, moved,
+                                         count);
+}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kinds", nargs="*", help="of the table; all if none is given")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    straight, _ = cost(KINDS["arithmetic"], options.repeats)
+    print(f"{'kind':32} {'warp instr.':>11} {'s per million':>13} {'of straight':>11}")
+    for name, kind in KINDS.items():
+        if options.kinds and name not in options.kinds:
+            continue
+        seconds, count = cost(kind, options.repeats)
+        ratio = seconds / straight
+        verdict = "ok" if ratio <= MOST else "OVER"
+        verdict = verdict if kind.bounded else ""
+        print(f"{name:32} {count:11,} {seconds:13.3f} {ratio:11.1f} {verdict}")
+    if not options.kinds:
+        ptx = (FIXTURES / "gemm_f16_3stage.ptx").read_text(encoding="utf-8")
+        seconds = best_run(ptx, (1024, 1024, 1024), options.repeats)[0]
+        verdict = "ok" if seconds <= CUBE_LIMIT else "OVER"
+        print(f"1024 cubed, f16: {seconds:.2f} s (at most {CUBE_LIMIT:g}) {verdict}")
+        print_translation()
+
+
+if __name__ == "__main__":
+    main()
