@@ -64,6 +64,12 @@ MEMORY = Limit(
     "memory of one kernel on the emulator: global, or local of all threads at once",
 )
 BLOCKS = Limit("ALCOP_MAX_BLOCKS", 2**22, "blocks", "a grid on the emulator")
+INSTRUCTIONS = Limit(
+    "ALCOP_MAX_INSTRUCTIONS",
+    2**18,
+    "instructions",
+    "a kernel on the emulator, with the functions that it calls",
+)
 SECONDS = Limit(
     "ALCOP_MAX_SECONDS", 25, "seconds", "all kernels of an `alcop-run` on the emulator"
 )
@@ -76,6 +82,7 @@ LIMITS = (
     ARRAYS,
     MEMORY,
     BLOCKS,
+    INSTRUCTIONS,
     SECONDS,
 )
 

@@ -16,6 +16,13 @@ from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
+from alcop_mlir.runtime.emulator.instructions.calls import MAX_LOCAL
+from alcop_mlir.runtime.emulator.launch_checks import (
+    check_arguments,
+    check_kernel,
+    check_launch,
+    check_options,
+)
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
@@ -30,12 +37,6 @@ from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 
 # Blocks that run together: beyond about 64 the cost per block no longer falls.
 BATCH_BLOCKS = 64
-MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
-MAX_BLOCK = (1024, 1024, 64)
-# The threads of an A100 at once: 108 multiprocessors with 2048 each (CUDA C++
-# Programming Guide, "Technical Specifications per Compute Capability").
-MAX_COOPERATIVE = 108 * 2048
-MAX_GRID = (2**31 - 1, 65535, 65535)
 _KEPT_MODULES = 4  # that were parsed last: a program launches kernels of few
 
 
@@ -95,18 +96,14 @@ def emulate(
     Raises `EmulationError` for PTX outside the subset, a launch that does not fit the
     kernel, and faults: out of bounds, misaligned, deadlock, instruction limit.
     """
-    _check_options(visibility, max_reports, instruction_limit)
+    check_options(visibility, max_reports, instruction_limit, time_limit)
+    check_arguments(args, symbols)
     picker = make_picker(schedule)
     module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
     code = _choose(module, kernel)
-    _check_launch(code, grid, block, dynamic_shared)
+    check_kernel(module, code)
+    check_launch(code, grid, block, dynamic_shared, cooperative)
     blocks = math.prod(grid)
-    if cooperative and blocks * math.prod(block) > MAX_COOPERATIVE:
-        raise EmulationError(
-            f"a cooperative launch of {blocks * math.prod(block)} threads: expected at "
-            f"most {MAX_COOPERATIVE}, which are there at once"
-        )
-    limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
     program = link(module, code)
     with np.errstate(all="ignore"):
         bound = bind(program, module, args, symbols or {}, cooperative)
@@ -157,6 +154,7 @@ def prepare(ptx: str, kernel: str | None = None) -> None:
     """
     module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
     code = _choose(module, kernel)
+    check_kernel(module, code)
     program = link(module, code)
     zeros = [bytes(parameter.size) for parameter in code.parameters]
     with np.errstate(all="ignore"):
@@ -192,8 +190,16 @@ def _translated(
     program: Program, module: Module, bound: Bound, dynamic: int, lanes: int
 ) -> TranslatedKernel:
     """The kernel with its memory laid out, for so many lanes at once."""
+    limits.INSTRUCTIONS.check(
+        len(program.code), f"kernel {program.kernel.name}", EmulationError
+    )
     placed = bound.globals
     memory_map = map_memory(program, module, dynamic, bound.parameter_bytes, placed)
+    if memory_map.local_size > MAX_LOCAL:
+        raise EmulationError(
+            f"kernel {program.kernel.name} has {memory_map.local_size} bytes of local "
+            f"memory; a thread may have at most {MAX_LOCAL}"
+        )
     size = memory_map.local_size * lanes
     limits.MEMORY.check(size, "local memory of all threads", EmulationError)
     translated = TranslatedKernel(program, memory_map, dynamic)
@@ -213,21 +219,6 @@ def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
     checks.warps = WarpShadow(checks.size, *common) if batch.warps > 1 else None
     batch.global_shadow = checks
     batch.shadow = SharedShadow(batch.shared.size, granule, *common)
-
-
-def _check_options(
-    visibility: str, max_reports: int, instruction_limit: int | None
-) -> None:
-    if visibility not in ("late", "early"):
-        raise EmulationError(
-            f'expected a visibility of "late" or "early", got {visibility!r}'
-        )
-    if max_reports < 0:
-        raise EmulationError(f"expected max_reports of 0 or more, got {max_reports}")
-    if instruction_limit is not None and instruction_limit < 1:
-        raise EmulationError(
-            f"expected an instruction_limit of 1 or more, got {instruction_limit}"
-        )
 
 
 @lru_cache(maxsize=_KEPT_MODULES)
@@ -250,34 +241,3 @@ def _choose(module: Module, name: str | None) -> PtxKernel:
             f"there is no kernel {name}; the module has {', '.join(names) or 'none'}"
         )
     return module.kernels[name]
-
-
-def _check_launch(kernel: PtxKernel, grid: Dim3, block: Dim3, dynamic: int) -> None:
-    for what, dims, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
-        if len(dims) != 3 or any(
-            not 1 <= n <= top for n, top in zip(dims, most, strict=True)
-        ):
-            raise EmulationError(
-                f"expected a {what} of three numbers from 1 to {most}, got {dims}"
-            )
-    threads = math.prod(block)
-    if threads > MAX_BLOCK_THREADS:
-        raise EmulationError(
-            f"a block of {block} has {threads} threads, more than {MAX_BLOCK_THREADS}"
-        )
-    if kernel.max_threads is not None:
-        if threads > math.prod(kernel.max_threads):
-            most = ", ".join(map(str, kernel.max_threads))
-            raise EmulationError(
-                f"a block of {block} has {threads} threads, more than the .maxntid "
-                f"{most} of kernel {kernel.name}"
-            )
-    if kernel.required_threads is not None and tuple(block) != kernel.required_threads:
-        raise EmulationError(
-            f"kernel {kernel.name} requires blocks of {kernel.required_threads} "
-            f"(.reqntid), got {tuple(block)}"
-        )
-    if dynamic < 0:
-        raise EmulationError(
-            f"expected dynamic_shared of 0 bytes or more, got {dynamic}"
-        )

@@ -7,6 +7,7 @@ far behind one as the array is behind a multiple of 16 bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,6 +37,8 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 )
 from alcop_mlir.runtime.emulator.structures import POINTER, Pointers, Struct, inner
 
+# Bytes; PTX ISA, "Constant State Space", and what ptxas takes of a module.
+MAX_CONSTANTS = 64 * 1024
 WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
 Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers
@@ -101,6 +104,7 @@ def bind(
     for part in program.parts:
         declared = part.function.variables.values()
         variables += [v for v in declared if v.space in ("global", "const")]
+    _check_constants(variables)
     if cooperative:
         variables.append(
             Variable(WORKSPACE, "global", WIDEST, WORKSPACE_SIZE, False, None)
@@ -137,6 +141,15 @@ def bind(
     outputs += _set_symbols(symbols, variables, memory, places)
     data = _parameter_bytes(kernel, args, pointers)
     return Bound(memory, data, places, outputs)
+
+
+def _check_constants(variables: Sequence[Variable]) -> None:
+    total = sum(v.size for v in variables if v.space == "const")
+    if total > MAX_CONSTANTS:
+        raise EmulationError(
+            f"the module has {limits.number(total)} bytes of constants; it may have "
+            f"at most {MAX_CONSTANTS}"
+        )
 
 
 class _Held(NamedTuple):
@@ -326,7 +339,7 @@ def _number_bytes(
         stored = SCALARS[f"f{scalar.bits}"] if is_bits else scalar
         return stored.encode(np.array(value, F64), "rn").tobytes()
     number = np.asarray(value).item()
-    if number != int(number):
+    if (is_float and not math.isfinite(number)) or number != int(number):
         raise EmulationError(f"{what} is a {scalar.name}, got {value!r}")
     number = int(number)
     low, high = -(1 << (scalar.bits - 1)), (1 << scalar.bits) - 1

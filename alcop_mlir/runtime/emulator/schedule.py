@@ -49,7 +49,7 @@ FAIR_TURN = 1024
 
 def make_picker(schedule: str) -> Picker:
     """The choice among cohorts that can run. Raises `EmulationError` for a bad name."""
-    found = re.fullmatch(r"(\w+)(?:\((\d{1,18})\))?", schedule)
+    found = re.fullmatch(r"(\w+)(?:\((\d{1,18})\))?", str(schedule))
     if (
         found is None
         or found[1] not in SCHEDULES
@@ -57,7 +57,7 @@ def make_picker(schedule: str) -> Picker:
     ):
         raise EmulationError(
             f"expected a schedule of lockstep, ascending, descending, random or "
-            f"random(SEED), got {schedule[:60]!r}"
+            f"random(SEED), got {str(schedule)[:60]!r}"
         )
     if found[1] == "random":
         return random.Random(int(found[2] or 0)).choice

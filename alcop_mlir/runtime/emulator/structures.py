@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.ptx.declarations import MAX_PARAMETERS
 
 POINTER = 8  # bytes
 
@@ -35,6 +36,11 @@ class Struct:
     members: Mapping[int, Member]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.size, int) or not 0 < self.size <= MAX_PARAMETERS:
+            raise EmulationError(
+                f"expected a structure of 1 to {MAX_PARAMETERS} bytes, got "
+                f"{str(self.size)[:80]}"
+            )
         end = 0
         for offset in sorted(self.members):
             if offset < end:

@@ -9,7 +9,7 @@ import pytest
 
 from alcop_mlir import limits
 from alcop_mlir.errors import ConfigError, EmulationError
-from alcop_mlir.runtime.emulator import emulate
+from alcop_mlir.runtime.emulator import Struct, emulate
 
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 KERNEL = """.visible .entry k(.param .u64 a) {
@@ -52,8 +52,7 @@ def run(code: str = "", top: str = "", **options) -> None:
         (".shared .align 0 .b8 x[4];", "expected .align of a power of two, got 0"),
         (
             ".local .b8 x[1000000000000];",
-            "local memory of all threads: 32000000000000 bytes, expected at most "
-            "1073741824; ALCOP_MAX_MEMORY=N allows more",
+            "1000000000000 bytes of local memory; a thread may have at most 524288",
         ),
     ],
 )
@@ -124,3 +123,129 @@ def test_numbers_of_any_size_are_shown() -> None:
     assert limits.number(10**5000) == "more than 2^16609"
     with pytest.raises(ConfigError, match=r"x: more than 2\^16609 bytes, expected"):
         limits.ARRAYS.check(10**5000, "x")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"grid": (1.5, 1, 1)}, r"expected a grid of three numbers .* got \(1\.5"),
+        ({"grid": ("a", 1, 1)}, r"expected a grid of three numbers"),
+        ({"grid": None}, "expected a grid of three numbers .* got None"),
+        ({"grid": (0, 1, 1)}, "expected a grid of three numbers from 1 to"),
+        ({"dynamic_shared": 1.5}, "expected dynamic_shared of 0 bytes or more, got 1"),
+        ({"dynamic_shared": "a"}, "expected dynamic_shared of 0 bytes or more, got 'a"),
+        ({"dynamic_shared": -1}, "expected dynamic_shared of 0 bytes or more, got -1"),
+        (
+            {"dynamic_shared": 10**15},
+            "needs 1000000000000000 bytes a block; sm_80 offe",
+        ),
+        (
+            {"instruction_limit": "x"},
+            "expected an instruction_limit of 1 or more, got ",
+        ),
+        ({"time_limit": "x"}, "expected a time_limit of 0 seconds or more, got 'x'"),
+        ({"time_limit": -1}, "expected a time_limit of 0 seconds or more, got -1"),
+        ({"time_limit": float("nan")}, "expected a time_limit of 0 seconds or more"),
+        ({"max_reports": "x"}, "expected max_reports of 0 or more, got 'x'"),
+        ({"schedule": None}, "expected a schedule of lockstep, .* got 'None'"),
+        ({"visibility": None}, 'expected a visibility of "late" or "early", got None'),
+        ({"symbols": [1]}, r"expected symbols by their names, got \[1\]"),
+        ({"symbols": {"x": 1}}, "variable 'x': expected an array, got 1"),
+    ],
+)
+def test_options_of_other_kinds(options: dict, message: str) -> None:
+    with pytest.raises(EmulationError, match=message) as caught:
+        run(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [None, "a", 5])
+def test_arguments_that_are_no_list(given: object) -> None:
+    text = HEAD + KERNEL.replace("CODE", "")
+    with pytest.raises(EmulationError, match="expected a list of arguments, got"):
+        emulate(text, "k", (1, 1, 1), (32, 1, 1), given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 2**70])
+def test_numbers_that_are_no_address(number: float) -> None:
+    text = HEAD + KERNEL.replace("CODE", "")
+    with pytest.raises(EmulationError, match=r"is a u64[;,]"):
+        emulate(text, "k", (1, 1, 1), (32, 1, 1), [number])
+
+
+@pytest.mark.parametrize("size", [0, -1, 10**12, "x"])
+def test_a_structure_of_no_size(size: int) -> None:
+    with pytest.raises(EmulationError, match="expected a structure of 1 to 32764 b"):
+        Struct(size, {})
+
+
+def test_constants_that_no_module_has() -> None:
+    """As ptxas has it, of the whole module: 65,536 bytes are taken."""
+    run(top=".const .b8 x[65536];\n")
+    with pytest.raises(
+        EmulationError, match="has 65540 bytes of constants; it may hav"
+    ):
+        run(top=".const .b8 x[65536];\n.const .b32 y;\n")
+
+
+def test_more_initial_values_than_elements() -> None:
+    run(top=".global .b8 x[3] = {1, 2, 3};\n.global .b8 y[] = {1, 2};\n")
+    with pytest.raises(EmulationError, match="more initial values than elements: `"):
+        run(top=".global .b8 x[2] = {1, 2, 3};\n")
+
+
+def test_local_memory_that_no_thread_has() -> None:
+    run(".local .b8 x[524288]; mov.u64 %rd2, x;")
+    with pytest.raises(
+        EmulationError, match="600000 bytes of local memory; a thread m"
+    ):
+        run(".local .b8 x[600000]; mov.u64 %rd2, x;")
+
+
+def test_parameters_by_version() -> None:
+    """4,352 bytes before PTX ISA 8.1, 32,764 since."""
+    text = HEAD + ".visible .entry k(.param .b8 a[5000]) { ret; }"
+    with pytest.raises(
+        EmulationError, match="has 5000 bytes of parameters; before PTX"
+    ):
+        emulate(text, "k", (1, 1, 1), (32, 1, 1), [bytes(5000)])
+    newer = text.replace(".version 7.8", ".version 8.1")
+    emulate(newer, "k", (1, 1, 1), (32, 1, 1), [bytes(5000)])
+
+
+def test_more_instructions_than_a_kernel_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALCOP_MAX_INSTRUCTIONS", "100")
+    run("add.u32 %r1, %r1, 1;" * 98)
+    with pytest.raises(
+        EmulationError, match="k: 101 instructions, expected at most 10"
+    ):
+        run("add.u32 %r1, %r1, 1;" * 99)
+
+
+def test_an_instruction_of_many_operands_is_not_shown_whole() -> None:
+    with pytest.raises(EmulationError, match="not supported") as caught:
+        run(f"ld.global.v4.u32 {{{','.join(['%r1'] * 1000)}}}, [%rd1];")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("code", "top"),
+    [
+        ("", "".join(f".global .b32 x{i};\n" for i in range(20_000))),
+        (
+            "".join(f"bra L{i};\nL{i}: add.u32 %r1, %r1, 1;\n" for i in range(10_000)),
+            "",
+        ),
+        (".reg .b32 %q<1000000000>; mov.u32 %q999999999, 1;", ""),
+        ("", ".global .b8 x[200000] = {" + "1," * 199_999 + "1};\n"),
+        ("", "".join(f".func f{i}() {{ ret; }}\n" for i in range(3000))),
+    ],
+    ids=["variables", "branches", "registers", "initial values", "functions"],
+)
+def test_many_of_what_has_no_limit_of_its_own(code: str, top: str) -> None:
+    """Their number is limited by that of the text's bytes: time grows with it only."""
+    started = time.perf_counter()
+    run(code, top)
+    assert time.perf_counter() - started < 10

@@ -40,7 +40,7 @@ _PROTOTYPE = re.compile(r"\.callprototype\s*(?:\(([^()]*)\))?\s*_\s*(?:\(([^()]*
 _REFERENCE = re.compile(
     r"(?:generic\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d+))?$"
 )
-_MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
+MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
 _MAX_ALIGN = 2**16
 _POINTER = 8  # bytes of an address
 _MAX_SHOWN = 300  # characters
@@ -69,8 +69,8 @@ def read_parameters(text: str, line: int, start: int = 0) -> list[PtxParameter]:
         size = scalar.size * int(match["count"] or 1)
         align = max(_align(match["align"] or "1", line), scalar.size)
         offset = -(-offset // align) * align
-        if offset + size - start > _MAX_PARAMETERS:
-            fail(line, f"parameters of more than {_MAX_PARAMETERS} bytes")
+        if offset + size - start > MAX_PARAMETERS:
+            fail(line, f"parameters of more than {MAX_PARAMETERS} bytes")
         in_register = match["space"] == "reg"
         found.append(PtxParameter(match["name"], scalar, size, offset, in_register))
         offset += size
@@ -110,6 +110,8 @@ def read_variable(text: str, line: int) -> Variable:
     data, references = None, ()
     if found["data"] is not None:
         data, references = _initial_bytes(found["data"], scalar, line)
+        if "" not in dims and len(data) > count * scalar.size:
+            fail(line, f"more initial values than elements: `{text}`")
     align = _align(found["align"] or str(scalar.size), line)
     size = max(count * scalar.size, len(data or b""))
     extern = ".extern" in found["links"]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 
+_MAX_SHOWN = 300  # characters of an instruction, in a message
 SPACES = ("shared", "local", "global", "const", "param")
 
 
@@ -207,7 +208,9 @@ def space_of(parts: tuple[str, ...]) -> str | None:
 def unsupported(ins: Instruction, why: str = "") -> EmulationError:
     """The error for an instruction outside the subset."""
     tail = f" ({why})" if why else ""
+    text = ins.text
+    if len(text) > _MAX_SHOWN:
+        text = f"{text[:_MAX_SHOWN]}..."
     return EmulationError(
-        f"PTX line {ins.line}: instruction not supported by the emulator: "
-        f"{ins.text}{tail}"
+        f"PTX line {ins.line}: instruction not supported by the emulator: {text}{tail}"
     )

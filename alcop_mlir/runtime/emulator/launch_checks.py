@@ -1,0 +1,141 @@
+"""What a launch may ask for: checked before anything is laid out, one line each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from alcop_mlir import limits
+from alcop_mlir.errors import EmulationError
+from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
+
+MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
+MAX_BLOCK = (1024, 1024, 64)
+# The threads of an A100 at once: 108 multiprocessors with 2048 each (CUDA C++
+# Programming Guide, "Technical Specifications per Compute Capability").
+MAX_COOPERATIVE = 108 * 2048
+MAX_GRID = (2**31 - 1, 65535, 65535)
+# Bytes of parameters before PTX ISA 8.1, as ptxas says; the parser knows those since.
+_MAX_OLD_PARAMETERS = 4352
+_MAX_SHOWN = 80  # characters of what was given
+
+
+def check_options(
+    visibility: str,
+    max_reports: int,
+    instruction_limit: int | None,
+    time_limit: float | None,
+) -> None:
+    """Raise `EmulationError` for options of `emulate` that mean nothing."""
+    if visibility not in ("late", "early"):
+        raise EmulationError(
+            f'expected a visibility of "late" or "early", got {shown(visibility)}'
+        )
+    if not _is_whole(max_reports) or max_reports < 0:
+        raise EmulationError(
+            f"expected max_reports of 0 or more, got {shown(max_reports)}"
+        )
+    if instruction_limit is not None and (
+        not _is_whole(instruction_limit) or instruction_limit < 1
+    ):
+        raise EmulationError(
+            f"expected an instruction_limit of 1 or more, got "
+            f"{shown(instruction_limit)}"
+        )
+    is_number = isinstance(time_limit, (int, float, np.number))
+    if time_limit is not None and not (is_number and time_limit >= 0):
+        raise EmulationError(
+            f"expected a time_limit of 0 seconds or more, got {shown(time_limit)}"
+        )
+
+
+def check_arguments(args: Sequence[object], symbols: object) -> None:
+    """Raise `EmulationError` unless there is a sequence of them, and a dict."""
+    if not isinstance(args, Sequence) or isinstance(args, (str, bytes)):
+        raise EmulationError(f"expected a list of arguments, got {shown(args)}")
+    if symbols is not None and not isinstance(symbols, Mapping):
+        raise EmulationError(f"expected symbols by their names, got {shown(symbols)}")
+    if isinstance(symbols, Mapping):
+        for name, array in symbols.items():
+            if not isinstance(array, np.ndarray):
+                raise EmulationError(
+                    f"variable {shown(name)}: expected an array, got {shown(array)}"
+                )
+
+
+def check_kernel(module: Module, kernel: PtxKernel) -> None:
+    """Raise `EmulationError` where the module's version has no such parameters."""
+    size = max((p.offset + p.size for p in kernel.parameters), default=0)
+    if size > _MAX_OLD_PARAMETERS and module.version < (8, 1):
+        raise EmulationError(
+            f"kernel {kernel.name} has {size} bytes of parameters; before PTX ISA 8.1 "
+            f"it may have at most {_MAX_OLD_PARAMETERS}"
+        )
+
+
+def check_launch(
+    kernel: PtxKernel, grid: Dim3, block: Dim3, dynamic: int, cooperative: bool
+) -> None:
+    """Raise `EmulationError` for a grid or block that cannot be launched."""
+    for what, dims, most in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        if not _has_dimensions(dims, most):
+            raise EmulationError(
+                f"expected a {what} of three numbers from 1 to {most}, got "
+                f"{shown(dims)}"
+            )
+    threads = math.prod(block)
+    if threads > MAX_BLOCK_THREADS:
+        raise EmulationError(
+            f"a block of {block} has {threads} threads, more than {MAX_BLOCK_THREADS}"
+        )
+    _check_block(kernel, block, threads)
+    if not _is_whole(dynamic) or dynamic < 0:
+        raise EmulationError(
+            f"expected dynamic_shared of 0 bytes or more, got {shown(dynamic)}"
+        )
+    blocks = math.prod(grid)
+    if cooperative and blocks * threads > MAX_COOPERATIVE:
+        raise EmulationError(
+            f"a cooperative launch of {blocks * threads} threads: expected at "
+            f"most {MAX_COOPERATIVE}, which are there at once"
+        )
+    limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
+
+
+def _check_block(kernel: PtxKernel, block: Dim3, threads: int) -> None:
+    if kernel.max_threads is not None and threads > math.prod(kernel.max_threads):
+        most = ", ".join(map(str, kernel.max_threads))
+        raise EmulationError(
+            f"a block of {block} has {threads} threads, more than the .maxntid "
+            f"{most} of kernel {kernel.name}"
+        )
+    if kernel.required_threads is not None and tuple(block) != kernel.required_threads:
+        raise EmulationError(
+            f"kernel {kernel.name} requires blocks of {kernel.required_threads} "
+            f"(.reqntid), got {tuple(block)}"
+        )
+
+
+def _has_dimensions(dims: object, most: Dim3) -> bool:
+    return (
+        isinstance(dims, Sequence)
+        and len(dims) == 3
+        and all(
+            _is_whole(n) and 1 <= n <= top for n, top in zip(dims, most, strict=True)
+        )
+    )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer))
+
+
+def shown(value: object) -> str:
+    """A value for a message, not all of it where it is long."""
+    if isinstance(value, int):
+        return limits.number(value)
+    text = repr(value) if not isinstance(value, np.ndarray) else "an array"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
