@@ -28,6 +28,7 @@ PASSES = {
     "alcop-group-chains": "chains.group_chains:GroupChains",
     "alcop-sink-unpacking": "tensors.sink_unpacking:SinkUnpacking",
     "alcop-sink-reshapes": "tensors.sink_reshapes:SinkReshapes",
+    "alcop-sink-transposes": "tensors.sink_transposes:SinkTransposes",
     "alcop-join-contractions": "tensors.join_contractions:JoinContractions",
     "alcop-fold-concats": "tensors.fold_concats:FoldConcats",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",

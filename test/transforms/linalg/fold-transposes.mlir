@@ -71,38 +71,3 @@ func.func @windows(%a: tensor<4x8xf32>, %e: tensor<8x4xf32>, %o: tensor<6x4xf32>
   } -> tensor<6x4xf32>
   return %r : tensor<6x4xf32>
 }
-
-// -----
-
-// A slice of a transpose is one of the source, where who reads it takes transposes in.
-// CHECK-LABEL: @sliced(
-// CHECK-SAME:    %[[A:.*]]: tensor<2x6x4xf32>)
-// CHECK:       %[[S:.*]] = tensor.extract_slice %[[A]][0, 2, 1] [2, 4, 3] [1, 1, 1] : tensor<2x6x4xf32> to tensor<2x4x3xf32>
-// CHECK-NOT:   linalg.transpose
-// CHECK:       linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}], {{.*}} ins(%[[S]] : tensor<2x4x3xf32>)
-func.func @sliced(%a: tensor<2x6x4xf32>) -> tensor<4x2x3xf32> {
-  %e = tensor.empty() : tensor<6x2x4xf32>
-  %t = linalg.transpose ins(%a : tensor<2x6x4xf32>) outs(%e : tensor<6x2x4xf32>) permutation = [1, 0, 2]
-  %s = tensor.extract_slice %t[2, 0, 1] [4, 2, 3] [1, 1, 1] : tensor<6x2x4xf32> to tensor<4x2x3xf32>
-  %o = tensor.empty() : tensor<4x2x3xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
-    iterator_types = ["parallel", "parallel", "parallel"]} ins(%s : tensor<4x2x3xf32>) outs(%o : tensor<4x2x3xf32>) {
-  ^bb0(%x: f32, %y: f32):
-    %z = arith.negf %x : f32
-    linalg.yield %z : f32
-  } -> tensor<4x2x3xf32>
-  return %r : tensor<4x2x3xf32>
-}
-
-// -----
-
-// A slice that the function returns is taken of the transpose.
-// CHECK-LABEL: @returned(
-// CHECK:       linalg.transpose
-// CHECK:       tensor.extract_slice
-func.func @returned(%a: tensor<6x4xf32>) -> tensor<4x3xf32> {
-  %e = tensor.empty() : tensor<4x6xf32>
-  %t = linalg.transpose ins(%a : tensor<6x4xf32>) outs(%e : tensor<4x6xf32>) permutation = [1, 0]
-  %s = tensor.extract_slice %t[0, 2] [4, 3] [1, 1] : tensor<4x6xf32> to tensor<4x3xf32>
-  return %s : tensor<4x3xf32>
-}
