@@ -22,7 +22,7 @@ Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf
 
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
-with a reduction runs as a SIMT fallback (alcop-launch-loops) or is left unchanged, with
+with a reduction and two inputs runs as a SIMT fallback (alcop-launch-loops) or is left unchanged, with
 a remark that says why, the `alcop.reason` of an earlier pass if it has one. An op that
 is marked already keeps its mark.
 
@@ -45,7 +45,7 @@ from alcop_mlir.analysis.linalg.accumulator_init import (
 )
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.analysis.linalg.loop_nests import Nest
-from alcop_mlir.analysis.linalg.view import linalg_view
+from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes.base import NOALIAS, Pass, option
@@ -74,16 +74,25 @@ class RaiseContractions(Pass):
 
 
 def _say_why_not(answer: Rejected) -> None:
-    """A remark and the reason on an unsupported op; none without a reduction."""
+    """A remark and the reason on an unsupported op that might be a contraction.
+
+    Others become rows (alcop-launch-rows) or loops (alcop-launch-loops) of threads, and
+    these passes say why, if they do not take them.
+    """
     view = linalg_view(answer.op)
     is_outside = answer.op.parent.operation.name == "func.func"
-    if view is None or (is_outside and not view.reductions):
-        return  # alcop-launch-loops says why, if it does not take it
+    if view is None or (is_outside and not _multiplies(view)):
+        return
     runs = is_outside and isinstance(loop_nests.read(answer.op), Nest)
     alcop.give_reason(answer.op, answer.reason)
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
     reason = alcop.reason(answer.op)
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {reason}")
+
+
+def _multiplies(view: LinalgView) -> bool:
+    """Whether an op has what a contraction has: a reduction, and two inputs."""
+    return bool(view.reductions) and len(view.inputs) > 1
 
 
 def _mark(contraction: Contraction, init: AccumulatorInit) -> None:

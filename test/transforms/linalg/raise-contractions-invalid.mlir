@@ -214,3 +214,11 @@ func.func @reduced_rows(%t: memref<80x16xf16>, %i: memref<32xi32>, %w: memref<32
     ins(%A, %w : memref<32x16xf16>, memref<32x64xf16>) outs(%y : memref<16x64xf32>)
   return
 }
+
+// -----
+
+// Nothing is said of what has one input: threads share its rows.
+func.func @sum(%A: memref<32x64xf32>, %C: memref<32xf32>) {
+  linalg.reduce { arith.addf } ins(%A : memref<32x64xf32>) outs(%C : memref<32xf32>) dimensions = [1]
+  return
+}
