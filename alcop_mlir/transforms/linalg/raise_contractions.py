@@ -22,9 +22,9 @@ Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf
 
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
-with a reduction and two inputs runs as a SIMT fallback (alcop-launch-loops) or is left unchanged, with
-a remark that says why, the `alcop.reason` of an earlier pass if it has one. An op that
-is marked already keeps its mark.
+with a reduction and two inputs runs as a SIMT fallback (alcop-launch-loops) or is left
+unchanged, with a remark that says why, the `alcop.reason` of an earlier pass if it has
+one. An op that is marked already keeps its mark.
 
 Runs before all passes that read `alcop.contraction`, and after alcop-fuse-producers and
 alcop-collapse-loops, which change what is a contraction. Writes `alcop.contraction`;
