@@ -12,9 +12,9 @@ import numpy as np
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
+from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
-from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.instructions.calls import MAX_LOCAL
 from alcop_mlir.runtime.emulator.launch_checks import (
@@ -218,7 +218,7 @@ def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
     )
     checks.warps = WarpShadow(checks.size, *common) if batch.warps > 1 else None
     batch.global_shadow = checks
-    batch.shadow = SharedShadow(batch.shared.size, granule, *common)
+    batch.shadow = AsyncShadow(batch.shared.size, granule, *common)
 
 
 @lru_cache(maxsize=_KEPT_MODULES)

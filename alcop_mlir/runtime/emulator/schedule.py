@@ -38,6 +38,7 @@ from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
 from alcop_mlir.runtime.emulator.unwritten import follow, settle, use
+from alcop_mlir.runtime.emulator.waits import Waits
 
 Picker = Callable[[list[Cohort]], Cohort]
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
@@ -130,18 +131,21 @@ class Runner:
         ]
         self.observers = observers
         self.barriers = BarrierUnit(batch, self.cohorts)
+        self.waits = Waits(batch)
 
     def run(self) -> int:
         """Runs every block to its end; how many warp instructions that took."""
         for cohort in self.cohorts:
             cohort.start(self.program.program.entry)
         while True:
+            if self.batch.mbarriers.moved:
+                self.waits.test_again()
             ready = [c for c in self.cohorts if c.fronts]
             if ready:
                 self.step(self.picker(ready))
             elif all(c.done for c in self.cohorts):
                 break
-            else:
+            elif not self.waits.stir():
                 raise self._deadlock()
         self._finish()
         return self.warp_instructions
@@ -299,6 +303,8 @@ class Runner:
         elif end.kind == "barrier":
             assert end.barrier is not None
             self.barriers.arrive(cohort, span.stop - 1, end.barrier, mask)
+        elif end.wait is not None:
+            self.waits.reach(cohort, span.stop - 1, end.wait, mask)
         elif end.kind == "table":
             self._branch_by_table(cohort, end, mask)
         elif end.site is not None:
@@ -344,7 +350,7 @@ class Runner:
                 observer.on_end(cohort)
 
     def _deadlock(self) -> EmulationError:
-        reasons = self.barriers.describe()
+        reasons = self.barriers.describe() + self.waits.describe()
         for cohort in self.cohorts:
             for pc, mask in cohort.parked.items():
                 ins = self.program.code[pc]

@@ -22,6 +22,7 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
+from alcop_mlir.runtime.emulator.instructions.mbarrier import WaitCall, decode_wait
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
 from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.table import opcode_of
@@ -55,12 +56,13 @@ class End:
     """The last instruction of a span: where the lanes go."""
 
     ins: Instruction
-    kind: str  # branch, table, call, runtime, return, exit, barrier or trap
+    kind: str  # branch, table, call, runtime, return, exit, barrier, wait, trap
     guard: tuple[int, bool] | None = None  # predicate slot, is negated
     target: int = -1
     table: tuple[int, ...] = ()
     index: Read | None = None
     barrier: BarrierCall | None = None
+    wait: WaitCall | None = None
     site: CallSite | None = None
     runtime: Op | None = None
     callee: Callee | None = None  # the function that returns
@@ -262,6 +264,8 @@ class TranslatedKernel:
         if kind == "barrier":
             call = decode_barrier(self.translator(pc), ins)
             return End(ins, kind, guard, barrier=call)
+        if kind == "wait":
+            return End(ins, kind, guard, wait=decode_wait(self.translator(pc), ins))
         if kind == "call":
             return self._call(ins, pc, guard)
         part = self.program.parts[self._part(pc)]

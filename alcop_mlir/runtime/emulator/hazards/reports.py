@@ -14,6 +14,7 @@ READ_AFTER_WRITE = "read-after-write"
 WRITE_AFTER_READ = "write-after-read"
 WRITE_AFTER_WRITE = "write-after-write"
 NEVER_WAITED = "copy-in-flight-at-exit"
+MBARRIER_OVERWRITTEN = "mbarrier-overwritten"
 BLOCK_CONFLICT = "block-conflict"
 EQUAL_WRITES = "equal-writes"
 # What has no effect on any result: worth a note.

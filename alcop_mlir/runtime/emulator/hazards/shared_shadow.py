@@ -16,6 +16,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
     EQUAL_WRITES,
+    MBARRIER_OVERWRITTEN,
     NEVER_WAITED,
     READ_AFTER_WRITE,
     READ_IN_FLIGHT,
@@ -31,7 +32,7 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-WRITTEN, IN_FLIGHT, ATOMIC = 1, 2, 4
+WRITTEN, IN_FLIGHT, ATOMIC, MBARRIER = 1, 2, 4, 8
 # What `warp` does to a shared byte, and what `other` did; `pair` says who they are.
 WHAT = {
     READ_IN_FLIGHT: "read of a copy in flight, issued by warp {other} and not waited "
@@ -46,12 +47,14 @@ WHAT = {
     "written again by warp {warp}",
     EQUAL_WRITES: "{pair}: shared byte {byte} was written by warp {other} and is "
     "written again by warp {warp}, with the value that it has",
+    MBARRIER_OVERWRITTEN: "write over an mbarrier that has no mbarrier.inval before; "
+    "shared byte {byte} is written by warp {warp}",
     WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by warp {other} and is "
     "overwritten by warp {warp}",
 }
 
 
-class _Access:
+class SharedAccess:
     """An access in granules: `at` (entries, granules each), the rest (entries, 1)."""
 
     __slots__ = ("at", "copy", "ins", "lane", "now", "row", "stamp", "warp")
@@ -79,7 +82,7 @@ class _Access:
             self.copy = np.zeros((1, 1), np.int64)
             self.at = granule
         cell = self.copy * warps + self.warp
-        self.row = cell * warps
+        self.row = cell * shadow.clocks.columns
         self.now = shadow.clocks.start.reshape(-1).take(cell)
         self.stamp = self.now + self.lane.astype(np.int32)
 
@@ -135,7 +138,7 @@ class SharedShadow:
         """
         if not lanes.offset.size:
             return None
-        access = _Access(self, lanes, collective)
+        access = SharedAccess(self, lanes, collective)
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
         horizon = self.clocks.horizon.reshape(-1).take(access.row + writer)
@@ -160,7 +163,7 @@ class SharedShadow:
         self.read_line.reshape(-1)[cell] = lanes.ins.line
         return origins
 
-    def _origins(self, access: _Access, missing: Array) -> Array | None:
+    def _origins(self, access: SharedAccess, missing: Array) -> Array | None:
         """The origins of an access; that of bytes never written is this load."""
         if not missing.any():
             return None
@@ -180,7 +183,7 @@ class SharedShadow:
         bad = origin != 0
         if not bad.any():
             return
-        access = _Access(self, lanes)
+        access = SharedAccess(self, lanes)
         at = access.at[bad]
         if self.origin is None:
             self.origin = np.zeros(self.state.size, np.int32)
@@ -202,7 +205,7 @@ class SharedShadow:
         """Checks and records a store, or the issue of a copy (`in_flight`)."""
         if not lanes.offset.size:
             return None
-        access = _Access(self, lanes)
+        access = SharedAccess(self, lanes)
         self._check_write(access, None, changes)
         at = access.at
         if in_flight:
@@ -216,7 +219,7 @@ class SharedShadow:
         """Checks and records a read-modify-write."""
         if not lanes.offset.size:
             return
-        access = _Access(self, lanes)
+        access = SharedAccess(self, lanes)
         state = self.state.take(access.at)
         self._check_write(access, (state & ATOMIC) == 0, None)
         if (state == 0).any():
@@ -227,13 +230,13 @@ class SharedShadow:
 
     def on_landing(self, lanes: Lanes) -> None:
         """A copy is complete: from now on a write by its thread."""
-        access = _Access(self, lanes)
+        access = SharedAccess(self, lanes)
         self.state[access.at] = WRITTEN
         self._set_writer(access)
 
     def _check_write(
         self,
-        access: _Access,
+        access: SharedAccess,
         plain: Array | None,
         changes: Callable[[], Array] | None,
     ) -> None:
@@ -248,13 +251,13 @@ class SharedShadow:
         if raced.any() or late.any() or flying.any():
             self._explain_write(access, seen, changes)
 
-    def _overlaps(self, access: _Access, lanes: Lanes) -> Array | None:
+    def _overlaps(self, access: SharedAccess, lanes: Lanes) -> Array | None:
         """Entries of one store that lost a granule to another lane of it."""
         writer, stamp = self.writer.take(access.at), self.written.take(access.at)
         other = (writer != access.warp) | (stamp != access.stamp)
         return other.any(axis=1) if other.any() else None
 
-    def _set_writer(self, access: _Access) -> None:
+    def _set_writer(self, access: SharedAccess) -> None:
         self.writer[access.at] = access.warp
         self.written[access.at] = access.stamp
         self.write_line[access.at] = access.ins.line
@@ -263,7 +266,7 @@ class SharedShadow:
         """Two lanes wrote the same bytes in one instruction."""
         if lanes.per_block or self.copies > 1 or entry >= lanes.offset.size:
             lanes = lanes.widened()  # counted through the blocks
-        access = _Access(self, lanes)
+        access = SharedAccess(self, lanes)
         warp = int(lanes.warp()[entry])
         writers = self.writer.take(access.at[entry])
         others = writers[writers != warp]
@@ -295,7 +298,7 @@ class SharedShadow:
         made = self._made(kind, what, lanes.ins, other, block, warp, byte)
         self.reports.add(made)
 
-    def _explain_read(self, access: _Access) -> None:
+    def _explain_read(self, access: SharedAccess) -> None:
         at = access.at
         state, line = self.state.take(at), self.write_line.take(at)
         writer, written = self.writer.take(at), self.written.take(at)
@@ -306,7 +309,7 @@ class SharedShadow:
 
     def _explain_write(
         self,
-        access: _Access,
+        access: SharedAccess,
         seen: Array,
         changes: Callable[[], Array] | None,
     ) -> None:
@@ -333,7 +336,7 @@ class SharedShadow:
         late = np.asarray(late.any(axis=-1))
         self._each(WRITE_AFTER_READ, late, line, access, reader)
 
-    def _is_unordered(self, access: _Access, warp: Array, stamp: Array) -> Array:
+    def _is_unordered(self, access: SharedAccess, warp: Array, stamp: Array) -> Array:
         """Whether an access of `warp` with `stamp` races with this one, exactly."""
         horizon = self.clocks.horizon.reshape(-1).take(access.row + warp)
         own = self.clocks.own_horizon(access.copy, access.warp, access.lane, stamp)
@@ -347,7 +350,7 @@ class SharedShadow:
         kind: str,
         bad: Array,
         lines: Array | None,
-        access: _Access,
+        access: SharedAccess,
         other: Array,
     ) -> None:
         """One report for each different line of the other access."""
@@ -365,7 +368,7 @@ class SharedShadow:
             who = int(other[row, column])
             self.reports.add(self._hazard(kind, access, row, column, who, line))
 
-    def _describe(self, kind: str, bad: Array, access: _Access) -> Hazard:
+    def _describe(self, kind: str, bad: Array, access: SharedAccess) -> Hazard:
         """The report of the first of these granules, without another access."""
         row, column = (int(i) for i in np.argwhere(bad)[0])
         return self._hazard(kind, access, row, column, -1, None)
@@ -373,7 +376,7 @@ class SharedShadow:
     def _hazard(
         self,
         kind: str,
-        access: _Access,
+        access: SharedAccess,
         row: int,
         column: int,
         other: int,
@@ -387,7 +390,12 @@ class SharedShadow:
         if warp == other:
             pair = "different lanes of one warp with no bar.warp.sync between"
         byte = granule * self.granule
+        by_copy = other >= self.clocks.warps
+        if by_copy:
+            pair = "no wait for the mbarrier of a copy"
         text = WHAT[kind].format(other=other, warp=warp, byte=byte, pair=pair)
+        if by_copy:
+            text = text.replace(f"by warp {other}", "by the copy")
         text += f": `{access.ins.text}`"
         if line:
             text += f"; the other access is PTX line {line}: "

@@ -100,7 +100,7 @@ class WarpShadow:
         access = _Access(self.clocks, lanes, keep)
         self._check(READ_AFTER_WRITE, self.writers, access)
         # Most reads are of what is not written before a barrier: these are forgotten.
-        if self._unrecorded and self._unrecorded[-1].newest < self.clocks.horizon.min():
+        if self._unrecorded and self._unrecorded[-1].newest < self.clocks.least():
             self._unrecorded.clear()
         self._unrecorded.append(access)
         if len(self._unrecorded) > _MOST_UNRECORDED:
@@ -169,6 +169,7 @@ class WarpShadow:
     ) -> None:
         """Reports the first race of these entries with the accesses in the table."""
         horizon, warps = self.clocks.horizon.reshape(-1), self.clocks.warps
+        columns = self.clocks.columns
         for width, last in table.items():
             at = (access.offset // width)[:, None]
             if access.lanes.size > width:
@@ -180,7 +181,7 @@ class WarpShadow:
                 if not is_other.any():
                     continue
                 is_other &= by // warps == access.block[:, None]
-                seen = horizon.take(access.row[:, None] * warps + by % warps)
+                seen = horizon.take(access.row[:, None] * columns + by % warps)
                 raced = is_other & ((found & _STAMP) >= seen)
                 if only is not None:
                     raced &= only[:, None]

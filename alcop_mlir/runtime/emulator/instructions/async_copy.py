@@ -80,7 +80,7 @@ def _issue(cohort: Cohort, lanes: Lanes, address: Array, wanted: Array | None) -
     for observer in cohort.observers:
         observer.on_copy(cohort, copy)
     if batch.early:
-        _land(cohort, copy)
+        land(cohort, copy)
     else:
         poison = np.full(size, POISON, np.uint8).view(MOVED_AS[size])[0]
         shape = lanes.offset.shape
@@ -150,7 +150,7 @@ def _read_source(cohort: Cohort, copy: PendingCopy) -> Array:
     return out
 
 
-def _land(cohort: Cohort, copy: PendingCopy) -> None:
+def land(cohort: Cohort, copy: PendingCopy) -> None:
     """Writes what has arrived to shared memory."""
     data = _read_source(cohort, copy)
     if not copy.lanes.per_block:
@@ -190,12 +190,13 @@ def wait_all(t: Translator, ins: Instruction) -> Op:
 def _wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
     """Completes every copy but those of each thread's `newest` last groups."""
     limit = cohort.committed - newest
+    _finish_arrivals(cohort, limit, mask)
     left: list[PendingCopy] = []
     for copy in cohort.copies:
         done = copy.group < limit
         if mask is not None:
             done = done & mask
-        ready, rest = _split(cohort, copy, done)
+        ready, rest = split_copy(cohort, copy, done)
         if ready is not None:
             _complete(cohort, ready, ins)
         if rest is not None:
@@ -205,7 +206,21 @@ def _wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
     cohort.copies = left
 
 
-def _split(
+def _finish_arrivals(cohort: Cohort, limit: Array, mask: Mask) -> None:
+    """The copies that a wait completes have arrived where they were to."""
+    for copy in list(cohort.copies):
+        on = copy.group < limit
+        on = on if mask is None else on & mask
+        if not copy.arrivals or split_copy(cohort, copy, on)[0] is None:
+            continue
+        for flight in copy.arrivals:
+            if flight in cohort.batch.flights:
+                flight.finish()
+    for flight in cohort.arrived.values():
+        flight.learn()
+
+
+def split_copy(
     cohort: Cohort, copy: PendingCopy, done: Array
 ) -> tuple[PendingCopy | None, PendingCopy | None]:
     """The copies of the lanes that are done, and those of the others."""
@@ -221,7 +236,7 @@ def _split(
 def _complete(cohort: Cohort, copy: PendingCopy, ins: Instruction) -> None:
     batch = cohort.batch
     if not batch.early:
-        _land(cohort, copy)
+        land(cohort, copy)
     if batch.shadow is not None:
         batch.shadow.on_landing(copy.lanes)
     for observer in cohort.observers:

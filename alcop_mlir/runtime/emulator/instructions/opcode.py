@@ -57,7 +57,7 @@ class Opcode:
     writes: frozenset[str] = frozenset()
     size: Callable[[Instruction], int] | None = None
     ends: Literal[
-        "", "branch", "table", "call", "return", "exit", "barrier", "trap"
+        "", "branch", "table", "call", "return", "exit", "barrier", "wait", "trap"
     ] = ""
     meets: Literal["", "warp", "members"] = ""
     orders: bool = False

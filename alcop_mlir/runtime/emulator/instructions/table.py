@@ -10,11 +10,13 @@ import operator
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.instructions import (
+    async_arrival,
     async_copy,
     barriers,
     convert,
@@ -24,13 +26,14 @@ from alcop_mlir.runtime.emulator.instructions import (
     matrix_access,
     matrix_memory,
     matrix_multiply,
+    mbarrier,
     memory,
     predicate,
     stack,
     video,
     warp,
 )
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcode import Opcode, unsupported_form
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Handler,
     lanewise,
@@ -142,6 +145,35 @@ def _barriers() -> Iterator[Opcode]:
     for unit in ("bar", "bar.cta", "barrier", "barrier.cta"):
         for form in ("sync", "arrive", "red"):
             yield Opcode(f"{unit}.{form}", ends="barrier", counted_as="barrier")
+
+
+def _mbarrier(name: str, translate: Handler, **fields: Any) -> Opcode:
+    return Opcode(
+        f"mbarrier.{name}",
+        translate,
+        size=mbarrier.object_bytes,
+        writes=_SHARED,
+        counted_as="mbarrier",
+        **fields,
+    )
+
+
+def _mbarriers() -> Iterator[Opcode]:
+    yield _mbarrier("init", mbarrier.begin)
+    yield _mbarrier("inval", mbarrier.end)
+    yield _mbarrier("arrive", mbarrier.arrive)
+    yield _mbarrier("arrive_drop", mbarrier.arrive)
+    yield _mbarrier("expect_tx", mbarrier.count_bytes)
+    yield _mbarrier("complete_tx", mbarrier.count_bytes)
+    for wait in ("test_wait", "try_wait"):
+        yield _mbarrier(wait, unsupported_form, ends="wait")
+    yield Opcode(
+        "mbarrier.pending_count", mbarrier.pending_count, counted_as="mbarrier"
+    )
+    yield replace(
+        _copy_control("cp.async.mbarrier.arrive", async_arrival.issue, _SHARED),
+        size=mbarrier.object_bytes,
+    )
 
 
 OPCODES = (
@@ -272,6 +304,7 @@ OPCODES = (
         ),
         Opcode("membar", barriers.translate_fence, counted_as="barrier"),
         Opcode("fence", barriers.translate_fence, counted_as="barrier"),
+        _mbarriers(),
         _memory("atom", memory.update_memory, reads=True, writes=True),
         _memory("red", memory.update_memory, reads=True, writes=True),
         _warp("vote.sync", warp.vote),

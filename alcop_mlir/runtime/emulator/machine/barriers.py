@@ -158,7 +158,9 @@ class BarrierUnit:
         part = here if batch.clocks.copies > 1 else here[:1]
         fresh = np.where(part[:, :, None], seen, 0).max(axis=1)
         old = barrier.released
-        barrier.released = fresh if old is None else np.maximum(old, fresh)
+        if old is not None:
+            fresh = np.maximum(batch.clocks.padded(old), fresh)
+        barrier.released = fresh
         cohort.warp_sync(full)
 
     def _note_waiting(
@@ -284,7 +286,7 @@ class BarrierUnit:
         seen = batch.clocks.seen()
         learned = np.where(waiting[:, :, None], seen, 0).max(axis=1)
         if barrier is not None and barrier.released is not None:
-            extra = barrier.released
+            extra = batch.clocks.padded(barrier.released)
             if extra.shape[0] < batch.clocks.copies or ready is None:
                 extra = np.broadcast_to(extra, learned.shape)
             gate = np.ones(1, bool) if ready is None else ready

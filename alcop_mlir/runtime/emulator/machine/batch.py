@@ -14,7 +14,9 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
+from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
+from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -57,8 +59,20 @@ class SharedWatcher(Protocol):
     def on_atomic(self, lanes: Lanes) -> None:
         """Before a read-modify-write: like a store, but not racing with its kind."""
 
+    def on_mbarrier(self, lanes: Lanes, ends: bool = False) -> None:
+        """From now on mbarriers are here, which nothing else may write; or not."""
+
+    def on_mbarrier_use(self, lanes: Lanes) -> None:
+        """Before an operation on mbarriers: their init has to come before it."""
+
     def on_landing(self, lanes: Lanes) -> None:
         """After these copies are complete: from now on writes by their threads."""
+
+    def on_async_landing(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
+        """These copies are complete: writes of epochs of columns of the clocks.
+
+        columns, epochs: (entries,); whoever has acquired the phase knows of them
+        """
 
     def report_overlap(self, lanes: Lanes, entry: int, differ: bool = True) -> None:
         """Two lanes wrote the same bytes in one instruction, with values that differ.
@@ -116,5 +130,7 @@ class Batch(BlockSet):
         data = np.frombuffer(memory_map.parameter_bytes, np.uint8)
         self.parameters.data[0, : data.size] = data
         self.clocks = Clocks(self.warps)
+        self.flights: list[Flight] = []  # in the order of their issue
+        self.mbarriers = Mbarriers(self.blocks, self.clocks)
         self.shadow: SharedWatcher | None = None
         self.global_shadow: GlobalWatcher | None = None

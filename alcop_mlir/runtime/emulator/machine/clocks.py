@@ -8,6 +8,10 @@ barriers and at the warp-synchronising instructions (see `docs/emulator.md`).
 
 A `bar.warp.sync` of only some lanes orders those alone; from the first one on, pairs of
 lanes have thresholds of their own.
+
+An mbarrier is a warp of its own here: it has a *column*, and its epochs are its phases.
+What a copy engine writes for a phase has the stamp of that phase, so that it is ordered
+before whoever has waited for it, directly or through others.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ class Clocks:
         self.start = np.full((1, warps), EPOCH, np.int32)
         # horizon[c, w, v]: an access of warp v with a stamp at or above it may race
         # with warp w's next access. The own entry is the least over pairs of lanes.
+        # Behind the warps are the other columns.
+        self.columns = warps
         self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
         # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
         self.pairs: Array | None = None
@@ -44,6 +50,23 @@ class Clocks:
         if self.pairs is not None:
             self.pairs = np.repeat(self.pairs, blocks, axis=0)
         self.copies = blocks
+
+    def add_columns(self, count: int) -> int:
+        """The first of so many new columns, of which no warp has seen anything."""
+        first = self.columns
+        fresh = np.full((self.copies, self.warps, count), EPOCH, np.int32)
+        self.horizon = np.concatenate([self.horizon, fresh], axis=2)
+        self.columns += count
+        return first
+
+    def least(self) -> int:
+        """Accesses with stamps below it are ordered before all to come."""
+        return int(self.horizon[:, :, : self.warps].min())
+
+    def padded(self, released: Array) -> Array:
+        """With the columns that there are since, of which it has seen nothing."""
+        missing = self.columns - released.shape[1]
+        return np.pad(released, ((0, 0), (0, missing))) if missing else released
 
     def advance(self, first: int, warps: int, active: Array | None) -> None:
         """New epochs for warps [first, first + warps); `active` (1|copies, warps)."""
@@ -94,16 +117,37 @@ class Clocks:
         return np.where(other == MANY_LANES, start, exact)
 
     def seen(self) -> Array:
-        """Everything each warp has done or seen, as epochs, (copies, warps, warps)."""
+        """What each warp has done or seen, as epochs, (copies, warps, columns)."""
         epochs = self.horizon // EPOCH - 1
         own = np.arange(self.warps)
         epochs[:, own, own] = self.start // EPOCH
         return epochs
 
+    def step(self, active: Array) -> None:
+        """New epochs for warps of which lanes have released.
+
+        The lanes of a warp have not met: they are ordered as before.
+        active: bool (1|copies, warps)
+        """
+        self.start = self.start + (active * EPOCH).astype(np.int32)
+
+    def acquire(self, waiting: Array, released: Array) -> None:
+        """Like `join` for warps whose lanes have not met: they are ordered as before.
+
+        waiting: bool (1|copies, warps); released: (1|copies, columns).
+        """
+        known = np.maximum(self.horizon, (released[:, None, :] + 1) * EPOCH)
+        self.horizon = np.where(waiting[:, :, None], known, self.horizon)
+        self.horizon = self.horizon.astype(np.int32, copy=False)
+        self.step(waiting)
+        if self.pairs is not None:
+            own = self.horizon.diagonal(axis1=1, axis2=2)
+            self.pairs = np.maximum(self.pairs, own[:, :, None, None])
+
     def join(self, waiting: Array, released: Array) -> None:
         """Warps in `waiting` learn the epochs `released`, and begin a new epoch.
 
-        waiting: bool (1|copies, warps); released: (1|copies, warps).
+        waiting: bool (1|copies, warps); released: (1|copies, columns).
         """
         learned = (np.maximum(self.seen(), released[:, None, :]) + 1) * EPOCH
         self.horizon = np.where(waiting[:, :, None], learned, self.horizon).astype(

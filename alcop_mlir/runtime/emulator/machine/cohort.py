@@ -18,7 +18,11 @@ from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Registers, merge
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory
-from alcop_mlir.runtime.emulator.machine.pending_copy import OpenGroup, PendingCopy
+from alcop_mlir.runtime.emulator.machine.pending_copy import (
+    Flight,
+    OpenGroup,
+    PendingCopy,
+)
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
 from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -77,6 +81,8 @@ class Cohort(WarpRange):
         self.R: Registers = []
         self.accumulators: dict[int, tuple[Array, list[Array]]] = {}
         self.copies: list[PendingCopy] = []
+        # The last arrival of copies that have landed, by the mbarriers it arrived at.
+        self.arrived: dict[frozenset[int], Flight] = {}
         self.committed = np.zeros((1, 1, 1), np.int64)
         self.fronts: dict[int, Mask] = {}
         self.parked: dict[int, Array] = {}

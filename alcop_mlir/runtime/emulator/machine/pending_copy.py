@@ -10,6 +10,21 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 
 
+class Flight:
+    """What ends at some time after its issue, with arrivals at mbarriers."""
+
+    def finish(self) -> None:
+        """Ends now."""
+        raise NotImplementedError
+
+    def cells(self) -> set[int]:
+        """The cells of `Mbarriers` that it changes."""
+        raise NotImplementedError
+
+    def learn(self) -> None:
+        """Its threads know of the end without an mbarrier."""
+
+
 @dataclass
 class PendingCopy:
     """The copies of one instruction (one per lane) that have not landed.
@@ -17,7 +32,8 @@ class PendingCopy:
     `lanes`: where they go in shared memory; `source`: the global offset of each lane
     that has bytes to read; `filled`: which entries of `lanes` those are (None: all);
     `read_bytes`: how many bytes each of them reads, int64, or None if all read
-    `lanes.size`; `group`: the commit group number of each lane, a register.
+    `lanes.size`; `group`: the commit group number of each lane, a register; `arrivals`:
+    those that come when it has landed.
     """
 
     lanes: Lanes
@@ -25,6 +41,7 @@ class PendingCopy:
     filled: Array | None
     read_bytes: Array | None
     group: Array
+    arrivals: tuple[Flight, ...] = ()
 
     def only(self, keep: Array) -> PendingCopy | None:
         """The copies of the lanes whose register `keep` is true; None without one."""
@@ -42,7 +59,9 @@ class PendingCopy:
             filled = np.searchsorted(chosen, filled[inside])
             source = source[inside]
             read_bytes = None if read_bytes is None else read_bytes[inside]
-        return PendingCopy(lanes.only(chosen), source, filled, read_bytes, self.group)
+        return PendingCopy(
+            lanes.only(chosen), source, filled, read_bytes, self.group, self.arrivals
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""Lanes that wait for the phase of an mbarrier, and what ends when no other can run.
+
+A test_wait or try_wait whose phase is not complete puts its lanes aside, so that spin
+loops cost nothing: PTX lets try_wait suspend a thread, and any thread may be slow. They
+test again when some phase has ended. When no lane of the batch can go on, first ends
+what is in flight for an mbarrier that somebody waits for, the oldest first: the last
+moment that PTX allows. Without one the lanes go on with false, as loops may have other
+work; after `TRIES` times in a row in which no phase has ended, it is a deadlock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.instructions.mbarrier import WaitCall
+from alcop_mlir.runtime.emulator.machine.batch import Batch
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, live
+
+TRIES = 1000
+
+
+@dataclass
+class _Waiting:
+    """Lanes of a cohort that wait at an instruction; mask (blocks, warps, 32)."""
+
+    cohort: Cohort
+    pc: int
+    call: WaitCall
+    mask: Array
+
+
+class Waits:
+    """The lanes of a batch that wait for mbarriers."""
+
+    def __init__(self, batch: Batch):
+        self.batch = batch
+        self.waiting: list[_Waiting] = []
+        self._told: dict[tuple[Cohort, int], Array] = {}  # who goes on with false
+        self._fruitless = 0
+
+    def reach(self, cohort: Cohort, pc: int, call: WaitCall, mask: Mask) -> None:
+        """Lanes `mask` execute the wait at `pc`."""
+        shape = (cohort.blocks, cohort.warps, LANES)
+        on = np.broadcast_to(np.ones((1, 1, 1), bool) if mask is None else mask, shape)
+        ready = np.broadcast_to(call.test(cohort, mask), shape)
+        go = on & ready
+        told = self._told.pop((cohort, pc), None)
+        if told is not None:
+            go = go | (on & told)
+        stay = on & ~go
+        if stay.any():
+            self.waiting.append(_Waiting(cohort, pc, call, stay))
+        going = live(go)
+        if going is False:
+            return
+        gone = None if going is None else go
+        cohort.grow()
+        if call.slot >= 0:
+            cohort.put(
+                call.slot, ready[:1] if (ready == ready[:1]).all() else ready, gone
+            )
+        cohort.push(pc + 1, gone)
+
+    def test_again(self) -> None:
+        """A phase has ended: all lanes test again."""
+        self.batch.mbarriers.moved = False
+        self._fruitless = 0
+        self._told.clear()
+        self._resume()
+
+    def _resume(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for w in waiting:
+            w.cohort.push(w.pc, w.mask)
+
+    def stir(self) -> bool:
+        """No lane can go on: whether one can after this."""
+        if not self.waiting:
+            return False
+        cells: set[int] = set()
+        for w in self.waiting:
+            lanes = w.call.find(w.cohort, w.mask).widened()
+            cells |= set(self.batch.mbarriers.cells(lanes).tolist())
+        for flight in self.batch.flights:
+            if flight.cells() & cells:
+                flight.finish()
+                self.test_again()
+                return True
+        self._fruitless += 1
+        if self._fruitless > TRIES:
+            return False
+        for w in self.waiting:
+            known = self._told.get((w.cohort, w.pc))
+            self._told[w.cohort, w.pc] = w.mask if known is None else known | w.mask
+        self._resume()
+        return True
+
+    def describe(self) -> list[str]:
+        """What the lanes wait for, for the message of a deadlock."""
+        return [w.call.describe(w.cohort, w.mask) for w in self.waiting]
