@@ -14,6 +14,9 @@ import numpy as np
 from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 EQUAL = 1.02  # the better of two predictions that are this close may be the worse
+# Parts of K are a kernel more, and move sums through memory that whole programs share:
+# what they gain has to be beyond the error of a model.
+WORTH = 1.1
 _TIE = 1e-4  # of log(seconds)
 _DEEP = (4, 2)
 _GROUP = 8
@@ -26,8 +29,14 @@ def order(candidates: Candidates, predicted: FloatArray) -> IntArray:
 
 
 def lead(candidates: Candidates, ranking: IntArray, predicted: FloatArray) -> IntArray:
-    """`ranking`, led by the most frugal of the rows that are as good as its best."""
-    as_good = ranking[predicted[ranking] <= EQUAL * predicted[ranking[0]]]
+    """`ranking`, led by the most frugal of the rows that are as good as its best.
+
+    Of fewer parts of K, if these do nearly as well.
+    """
+    times, parts = predicted[ranking], candidates.axis("split_k")[ranking]
+    fewest = parts[times <= WORTH * times[0]].min()
+    own = ranking[parts == fewest]
+    as_good = own[predicted[own] <= EQUAL * predicted[own[0]]]
     some = candidates.take(as_good)
     first = as_good[np.lexsort(_frugality(some))[0]]
     return np.concatenate([[first], ranking[ranking != first]])

@@ -7,7 +7,7 @@ import pytest
 from tuning_cases import TARGET
 
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.tuning.preference import EQUAL, lead, order
+from alcop_mlir.tuning.preference import EQUAL, WORTH, lead, order
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import Candidates, check
 
@@ -42,8 +42,14 @@ def test_the_most_frugal_of_what_is_as_good_leads(candidates: Candidates) -> Non
     ranking = order(candidates, predicted)
     assert ranking.tolist() == [0, 3, 2, 1, 4]
     assert lead(candidates, ranking, predicted).tolist() == [3, 0, 2, 1, 4]
-    alone = np.array([1.0, far, far, far, far])
-    assert lead(candidates, order(candidates, alone), alone)[0] == 0
+
+
+def test_parts_of_k_have_to_be_worth_it(candidates: Candidates) -> None:
+    """Only the first candidate, which is the fastest, has them."""
+    for far, leading in ((WORTH - 0.001, 4), (WORTH + 0.001, 0)):
+        predicted = np.array([1.0, far, far, far, far])
+        ranking = order(candidates, predicted)
+        assert lead(candidates, ranking, predicted)[0] == leading
 
 
 def test_of_the_equally_frugal_the_better_leads() -> None:
