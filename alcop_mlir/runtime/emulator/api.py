@@ -16,6 +16,7 @@ from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
+from alcop_mlir.runtime.emulator.hazards.warpgroup_reads import WarpgroupReads
 from alcop_mlir.runtime.emulator.instructions.calls import MAX_LOCAL
 from alcop_mlir.runtime.emulator.launch_checks import (
     check_arguments,
@@ -203,22 +204,27 @@ def _translated(
     size = memory_map.local_size * lanes
     limits.MEMORY.check(size, "local memory of all threads", EmulationError)
     translated = TranslatedKernel(program, memory_map, dynamic)
-    translated.check()
+    translated.check(module.target)
     return translated
 
 
 def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
     """Check the accesses of the batch for races."""
     numbers, grid = batch.numbers, batch.grid
+    reports = checks.reports
+
     # A method of the batch would keep it alive, in a circle with it.
-    common = (
-        batch.clocks,
-        checks.reports,
-        lambda index: block_coordinates(int(numbers[index]), grid),
+    def name_block(index: int) -> Dim3:
+        return block_coordinates(int(numbers[index]), grid)
+
+    clocks, several = batch.clocks, batch.warps > 1
+    checks.warps = (
+        WarpShadow(checks.size, clocks, reports, name_block) if several else None
     )
-    checks.warps = WarpShadow(checks.size, *common) if batch.warps > 1 else None
     batch.global_shadow = checks
-    batch.shadow = AsyncShadow(batch.shared.size, granule, *common)
+    size = batch.shared.size
+    batch.shadow = shadow = AsyncShadow(size, granule, clocks, reports, name_block)
+    batch.warpgroup_watcher = WarpgroupReads(shadow, reports, name_block)
 
 
 @lru_cache(maxsize=_KEPT_MODULES)

@@ -25,6 +25,10 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, return_addresses
 from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.warpgroup_multiply import (
+    report_never_waited,
+    touch,
+)
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
@@ -37,7 +41,7 @@ from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, liv
 from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
-from alcop_mlir.runtime.emulator.unwritten import follow, settle, use
+from alcop_mlir.runtime.emulator.unwritten import follow, lanes_on, settle, use
 from alcop_mlir.runtime.emulator.waits import Waits
 
 Picker = Callable[[list[Cohort]], Cohort]
@@ -173,7 +177,7 @@ class Runner:
             self._run_apart(cohort, span, mask)
             return
         self._account(cohort, span, mask, span.stop - span.start)
-        if cohort.origins:
+        if cohort.origins or (span.multiplied and self.batch.warpgroup_watcher):
             self._follow(cohort, span.start, span, mask)
         else:
             for number, op in enumerate(span.ops):
@@ -191,6 +195,8 @@ class Runner:
         for at in range(start, stop):
             flow = self.program.flow(at)
             cohort.grow()
+            if span.multiplied and (slots := self.program.multiplied_by(at)):
+                touch(cohort, lanes_on(cohort, mask, flow, {}), slots, flow.ins)
             follow(cohort, mask, flow)
             if self.program.rows[at].orders:
                 cohort.warp_sync(mask)
@@ -346,8 +352,10 @@ class Runner:
             for copy in cohort.copies:
                 if self.batch.shadow is not None:
                     self.batch.shadow.report_never_waited(copy.lanes)
+            report_never_waited(cohort)
             for observer in self.observers:
                 observer.on_end(cohort)
+        self.batch.warpgroup_order.check_end(self.cohorts[0])
 
     def _deadlock(self) -> EmulationError:
         reasons = self.barriers.describe() + self.waits.describe()

@@ -10,11 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.instructions import device_runtime
+from alcop_mlir.runtime.emulator.instructions import (
+    device_runtime,
+    warpgroup_multiply,
+)
 from alcop_mlir.runtime.emulator.instructions.barriers import decode_barrier, new_epoch
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, CallSite
 from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
@@ -82,6 +86,7 @@ class Span:
     end: End | None
     meetings: tuple[int, ...]
     aligned: bool  # some meeting needs all lanes of the warp
+    multiplied: bool = False  # it accesses registers that some wgmma uses
 
 
 class TranslatedKernel:
@@ -136,13 +141,15 @@ class TranslatedKernel:
             found = self._ops[pc] = self._translate(pc)
         return found
 
-    def check(self) -> None:
+    def check(self, target: str) -> None:
         """Translates every instruction, also what is never reached.
 
         Raises `EmulationError` for the first that is not supported. A call of a
         function without a body is an error only where it is reached.
         """
         for pc, row in enumerate(self.rows):
+            if row.target not in ("", target):
+                raise unsupported(self.code[pc], f"{target}: only {row.target} has it")
             if not row.ends:
                 self.op(pc)
             elif row.ends != "call":
@@ -172,7 +179,27 @@ class TranslatedKernel:
         ops, after = self._joined(start, body, is_barrier)
         meetings = tuple(i for i in range(start, body) if rows[i].meets)
         aligned = any(rows[i].meets == "warp" for i in meetings)
-        return Span(start, stop, tuple(ops), tuple(after), end, meetings, aligned)
+        multiplied = any(self.multiplied_by(at) for at in range(start, body))
+        return Span(
+            start, stop, tuple(ops), tuple(after), end, meetings, aligned, multiplied
+        )
+
+    @cached_property
+    def _multiplied(self) -> frozenset[int]:
+        """The registers of all wgmma."""
+        forms = [
+            warpgroup_multiply.decode(self.translator(at), self.code[at])[0]
+            for at, row in enumerate(self.rows)
+            if row.is_warpgroup_multiply
+        ]
+        return frozenset(slot for form in forms for slot in (*form.d, *form.a))
+
+    def multiplied_by(self, at: int) -> frozenset[int]:
+        """The registers of wgmma that another instruction accesses."""
+        if not self._multiplied or self.rows[at].is_warpgroup_multiply:
+            return frozenset()
+        flow = self.flow(at)
+        return self._multiplied.intersection((*flow.results, *flow.sources))
 
     def flow(self, pc: int) -> Flow:
         """The registers of one instruction, to follow what is in them."""

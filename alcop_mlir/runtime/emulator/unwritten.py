@@ -118,7 +118,7 @@ def follow(cohort: Cohort, mask: Mask, flow: Flow) -> None:
     selected: dict[int, Array] = {}
     if flow.row.selects and given is not None:
         selected = _selected(cohort, mask, flow, tainted, before, given)
-    on = _lanes_on(cohort, mask, flow, before)
+    on = lanes_on(cohort, mask, flow, before)
     for number, slot in enumerate(flow.results):
         fresh = selected.get(slot, given)
         if flow.only_loads:
@@ -133,7 +133,7 @@ def follow(cohort: Cohort, mask: Mask, flow: Flow) -> None:
 
 def settle(cohort: Cohort, flow: Flow, mask: Mask) -> None:
     """After a load that ran with others: notes what its results are made of."""
-    on = _lanes_on(cohort, mask, flow, {})
+    on = lanes_on(cohort, mask, flow, {})
     for number, slot in enumerate(flow.results):
         _set(cohort, slot, _loaded(cohort, number, flow), on)
     cohort.unwritten.clear()
@@ -147,7 +147,8 @@ def use(
         cohort.report_used(cohort.origins[slot], mask, ins, how)
 
 
-def _lanes_on(cohort: Cohort, mask: Mask, flow: Flow, before: dict[int, Array]) -> Mask:
+def lanes_on(cohort: Cohort, mask: Mask, flow: Flow, before: dict[int, Array]) -> Mask:
+    """The lanes whose guard holds; `before`: registers that have changed since."""
     if flow.guard is None or flow.ins.guard is None:
         return mask
     p = before.get(flow.guard, cohort.R[flow.guard])

@@ -200,7 +200,7 @@ def test_target_within_the_subset(target: str) -> None:
         "tex.2d.v4.f32.s32 {%r}, [%p];",
         "mma.sync.aligned.m99n8k16.row.col.f32.f16.f16.f32 {%r}, {%r}, {%r}, {%r};",
         "cvt.rn.f99.f32 %r, %r;",
-        "wgmma.fence.sync.aligned;",
+        "tcgen05.fence::before_thread_sync;",
     ],
 )
 def test_unknown_instruction_names_itself_and_its_line(unknown: str) -> None:

@@ -36,6 +36,9 @@ CHAPTERS = {
     "Stack Manipulation": "alloca stackrestore",
     "Parallel Synchronization and Communication": "bar.cta.red atom elect.sync",
     "Warp Level Matrix Multiply-Accumulate": "ldmatrix.sync.aligned",
+    "Asynchronous Warpgroup Level Matrix Multiply-Accumulate": (
+        "wgmma.mma_async.sync.aligned wgmma.wait_group.sync.aligned"
+    ),
     "Video": "vmad vset4",
     "Miscellaneous": "trap nanosleep",
 }
@@ -331,6 +334,7 @@ WRONG_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
         "ld.shared.u32 %x, [cells];\nsetp.lt.u32 %p, %i, 64;\nselp.u32 %v, %i, %x, %p;",
     ),
     "orders": ("movmatrix.sync.aligned", {"orders": False}, EXCHANGE),
+    "target": ("shl", {"target": "sm_90a"}, "shl.b32 %v, %i, 1;"),
     "counted_as": ("selp", {"counted_as": "integer"}, "selp.u32 %v, %i, 0, %p;"),
     "counted_as, mma": ("mma.sync.aligned", {"counted_as": "integer"}, MULTIPLY),
 }

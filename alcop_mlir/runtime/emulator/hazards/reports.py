@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from alcop_mlir.runtime.emulator.machine import warpgroups
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -18,7 +19,7 @@ MBARRIER_OVERWRITTEN = "mbarrier-overwritten"
 BLOCK_CONFLICT = "block-conflict"
 EQUAL_WRITES = "equal-writes"
 # What has no effect on any result: worth a note.
-NOTES = (NEVER_WAITED, EQUAL_WRITES)
+NOTES = (NEVER_WAITED, EQUAL_WRITES, warpgroups.NEVER_WAITED)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from alcop_mlir.runtime.emulator.instructions import matrix_multiply
+from alcop_mlir.runtime.emulator.instructions import (
+    matrix_multiply,
+    warpgroup_multiply,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Handler,
     Op,
@@ -44,6 +47,7 @@ class Opcode:
     selects:    whether unwritten bits among its sources matter only where they change
                 its result: they are chosen among, not computed with
     orders:     whether the earlier accesses of all lanes of a warp come before it
+    target:     the only target that has it, or ""
     counted_as: its class in counters and traces
     """
 
@@ -62,6 +66,7 @@ class Opcode:
     meets: Literal["", "warp", "members"] = ""
     orders: bool = False
     selects: bool = False
+    target: str = ""
     counted_as: str = "integer"
 
     @property
@@ -78,6 +83,11 @@ class Opcode:
     def is_multiply(self) -> bool:
         """Whether neighbours of its kind may run as one group."""
         return self.translate is matrix_multiply.multiply
+
+    @property
+    def is_warpgroup_multiply(self) -> bool:
+        """Whether it multiplies while the warp goes on."""
+        return self.translate is warpgroup_multiply.multiply
 
     def fits(self, parts: tuple[str, ...]) -> bool:
         """Whether it is the row of an opcode that begins with its name."""

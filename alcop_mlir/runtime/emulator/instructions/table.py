@@ -32,6 +32,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     stack,
     video,
     warp,
+    warpgroup_multiply,
 )
 from alcop_mlir.runtime.emulator.instructions.opcode import Opcode, unsupported_form
 from alcop_mlir.runtime.emulator.instructions.translator import (
@@ -111,6 +112,18 @@ def _multiply(name: str, translate: Handler, *of: str) -> Opcode:
         orders=True,
         selects=True,
         counted_as=MULTIPLY,
+    )
+
+
+def _warpgroup(name: str, translate: Handler) -> Opcode:
+    """What says when a wgmma may begin, or has ended."""
+    return Opcode(
+        f"{name}.sync.aligned",
+        translate,
+        meets="warp",
+        orders=True,
+        target="sm_90a",
+        counted_as="wgmma control",
     )
 
 
@@ -360,6 +373,26 @@ OPCODES = (
             matrix_access.move_matrix,
             meets="warp",
             orders=True,
+        ),
+    ),
+    *_chapter(
+        "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions",
+        Opcode(
+            "wgmma.mma_async.sync.aligned",
+            warpgroup_multiply.multiply,
+            reads=_SHARED,
+            meets="warp",
+            orders=True,
+            target="sm_90a",
+            counted_as=MULTIPLY,
+        ),
+        Opcode("wgmma.mma_async.sp", warpgroup_multiply.refuse_sparse),
+        _warpgroup("wgmma.fence", warpgroup_multiply.fence),
+        _warpgroup("wgmma.commit_group", warpgroup_multiply.commit_group),
+        # What is waited for is read here at the latest.
+        replace(
+            _warpgroup("wgmma.wait_group", warpgroup_multiply.wait_group),
+            reads=_SHARED,
         ),
     ),
     *_chapter(

@@ -5,7 +5,7 @@ The race checks watch its memory: `hazards` implements the protocols here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
+from alcop_mlir.runtime.emulator.machine.warpgroups import WarpgroupOrder
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -104,6 +105,26 @@ class GlobalWatcher(Protocol):
         """Two blocks or warps wrote different values at a time; `entry` lost."""
 
 
+class WarpgroupWatcher(Protocol):
+    """Watches what wgmma reads of the shared memory of a batch, and its registers."""
+
+    def on_issue(self, lanes: Lanes) -> None:
+        """A read by these warps, each of them as one, begins."""
+
+    def on_complete(self, lanes: Iterable[Lanes], pending: Iterable[Lanes]) -> None:
+        """The reads `lanes` are over; those of `pending` are not."""
+
+    def report(
+        self,
+        kind: str,
+        ins: Instruction,
+        other: Instruction | None,
+        where: tuple[int, int],
+        what: str,
+    ) -> None:
+        """A hazard of registers at `ins`; `where`: the block of the batch, the warp."""
+
+
 class Batch(BlockSet):
     """The state that the blocks `numbers` of the grid share, and that of each.
 
@@ -134,3 +155,5 @@ class Batch(BlockSet):
         self.mbarriers = Mbarriers(self.blocks, self.clocks)
         self.shadow: SharedWatcher | None = None
         self.global_shadow: GlobalWatcher | None = None
+        self.warpgroup_watcher: WarpgroupWatcher | None = None
+        self.warpgroup_order = WarpgroupOrder(self.blocks, self.warps)

@@ -24,6 +24,7 @@ from alcop_mlir.runtime.emulator.machine.pending_copy import (
     PendingCopy,
 )
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
+from alcop_mlir.runtime.emulator.machine.warpgroups import WarpgroupState
 from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -83,6 +84,7 @@ class Cohort(WarpRange):
         self.copies: list[PendingCopy] = []
         # The last arrival of copies that have landed, by the mbarriers it arrived at.
         self.arrived: dict[frozenset[int], Flight] = {}
+        self.wgmma = WarpgroupState()
         self.committed = np.zeros((1, 1, 1), np.int64)
         self.fronts: dict[int, Mask] = {}
         self.parked: dict[int, Array] = {}

@@ -1,0 +1,360 @@
+"""wgmma: the multiplications of a warpgroup, which run while it goes on.
+
+PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". D and a fragment A lie in
+registers as those of `mma` with 16 rows do, warp w of the warpgroup having rows 16 w
+to 16 w + 15; `arithmetic.matrix_descriptors` says where the others are.
+
+Each a * b is exact and is added in float32 in the order of BLAS (integers exactly).
+Operands in shared memory are read at the wait that completes the multiplication
+(visibility "late") or at its issue ("early"); D is written at the wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import (
+    CHUNK,
+    chunk_addresses,
+)
+from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U32, U64, Array
+from alcop_mlir.runtime.emulator.instructions import access, warpgroup_product
+from alcop_mlir.runtime.emulator.instructions.access import Access
+from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
+from alcop_mlir.runtime.emulator.machine.warpgroups import (
+    MISSING_FENCE,
+    NEVER_WAITED,
+    REGISTER_IN_FLIGHT,
+    PendingMultiply,
+    WarpgroupForm,
+)
+from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U64T
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Integer,
+    Operand,
+    Vector,
+    elements,
+    unsupported,
+)
+
+_SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
+_FP8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
+# Types of D, A and B, and K. PTX ISA, "wgmma.mma_async", "Description".
+_FORMS = {
+    **{(d, "f16", "f16"): 16 for d in ("f16", "f32")},
+    ("f32", "bf16", "bf16"): 16,
+    ("f32", "tf32", "tf32"): 8,
+    **{(d, a, b): 32 for d, a, b in product(("f16", "f32"), _FP8, _FP8)},
+    **{("s32", a, b): 32 for a, b in product(_BYTES, _BYTES)},
+    ("s32", "b1", "b1"): 256,
+}
+_TRANSPOSED = ("f16", "bf16")  # types that may lie MN-major
+# Of integers, columns are 8, 24 or a multiple of 16.
+_COLUMNS = range(8, 257, 8)
+
+
+def refuse_sparse(t: Translator, ins: Instruction) -> Op:
+    raise unsupported(ins, "wgmma of a sparse matrix")
+
+
+def _types(ins: Instruction) -> tuple[str, str, str]:
+    """Of D, A and B; anything else that the opcode names has to fit them."""
+    at = next((i for i, part in enumerate(ins.parts) if _SHAPE.match(part)), None)
+    if at is None:
+        raise unsupported(ins)
+    rest = [part for part in ins.parts[at + 1 :] if part != "satfinite"]
+    types, tail = (rest[0], rest[1], rest[2]), tuple(rest[3:])
+    shape = _SHAPE.match(ins.parts[at])
+    assert shape is not None
+    n, k = int(shape[1]), int(shape[2])
+    is_integer = types[0] == "s32"
+    if (
+        _FORMS.get(types) != k
+        or n not in _COLUMNS
+        or (is_integer and n % 16 and n not in (8, 24))
+        or tail != (("and", "popc") if types[1] == "b1" else ())
+        or ("satfinite" in ins.parts and types[1] not in _BYTES)
+    ):
+        raise unsupported(ins)
+    return types
+
+
+def decode(t: Translator, ins: Instruction) -> tuple[WarpgroupForm, Operand]:
+    """Checks a `wgmma.mma_async`, and finds its registers; also its scale of D."""
+    types = _types(ins)
+    d_type, a_type, _ = types
+    shape = next(found for part in ins.parts if (found := _SHAPE.match(part)))
+    n, k = int(shape[1]), int(shape[2])
+    d, a, _, adds, *immediates = ins.operands
+    in_registers = isinstance(a, Vector)
+    values = _immediates(ins, a_type, immediates, in_registers)
+    signs, majors = values[:2], values[2:]
+    k_major = (True, True)
+    if majors:
+        k_major = (in_registers or not majors[0], not majors[-1])
+    slots = _slots(t, ins, d, n // 4 if d_type == "f16" else n // 2)
+    fragment = _slots(t, ins, a, 4) if in_registers else ()
+    sign = signs[0] * signs[1] if signs else 1
+    saturates = "satfinite" in ins.parts
+    form = WarpgroupForm(
+        ins, (64, n, k), types, slots, fragment, k_major, sign, saturates
+    )
+    return form, adds
+
+
+def _immediates(
+    ins: Instruction, a_type: str, given: Sequence[Operand], in_registers: bool
+) -> list[int]:
+    """imm-scale-a, imm-scale-b, imm-trans-a (of a descriptor only), imm-trans-b."""
+    count = 0 if a_type in (*_BYTES, "b1") else 2
+    if a_type in _TRANSPOSED:
+        count += 1 if in_registers else 2
+    values = [one.value for one in given if isinstance(one, Integer)]
+    if len(values) != len(given) or len(values) != count:
+        raise unsupported(ins, f"expected {count} immediates after scale-d")
+    fits = all(v in (-1, 1) for v in values[:2]) and all(
+        v in (0, 1) for v in values[2:]
+    )
+    if not fits:
+        raise unsupported(ins, "a scale is 1 or -1, and a transposition 0 or 1")
+    return values
+
+
+def _slots(
+    t: Translator, ins: Instruction, operand: Operand, count: int
+) -> tuple[int, ...]:
+    items = elements(operand)
+    if len(items) != count:
+        raise unsupported(ins, f"expected {count} registers, got {len(items)}")
+    return tuple(t.result(item, U32, ins)[0] for item in items)
+
+
+def multiply(t: Translator, ins: Instruction) -> Op:
+    form, scale = decode(t, ins)
+    adds = t.read(scale, PRED, ins)
+    a = None if form.a else t.read(ins.operands[1], U64T, ins)
+    b = t.read(ins.operands[2], U64T, ins)
+    return lambda cohort, mask: _issue(cohort, mask, form, adds, a, b)
+
+
+def _issue(
+    cohort: Cohort,
+    mask: Mask,
+    form: WarpgroupForm,
+    scale: Read,
+    a_read: Read | None,
+    b_read: Read,
+) -> None:
+    R, ins, state = cohort.R, form.ins, cohort.wgmma
+    active = _active(cohort, mask)
+    a = None if a_read is None else _by_warp(cohort, mask, a_read(R).view(U64), ins)
+    b = _by_warp(cohort, mask, b_read(R).view(U64), ins)
+    adds = _by_warp(cohort, mask, scale(R), ins)
+    given = [b, adds] if a is None else [a, b, adds]
+    cohort.batch.warpgroup_order.issue(cohort, ins, active, given)
+    _check_registers(cohort, form, active)
+    reads = tuple(_operand_lanes(cohort, active, form, a, b))
+    watcher = cohort.batch.warpgroup_watcher
+    if watcher is not None:
+        for lanes in reads:
+            watcher.on_issue(lanes)
+    registers = tuple(R[slot] for slot in form.a)
+    group = np.broadcast_to(state.committed, active.shape)
+    pending = PendingMultiply(form, active, group, a, b, registers, adds, reads)
+    if cohort.batch.early:
+        pending = warpgroup_product.read_now(cohort, pending)
+    state.settle([*state.pending, pending])
+
+
+def _active(cohort: Cohort, mask: Mask) -> Array:
+    """The warps that are on, bool (1|blocks, warps)."""
+    on = mask if mask is not None else np.ones((1, 1, 1), bool)
+    rows = np.asarray(on.any(axis=2))
+    return np.broadcast_to(rows, (len(rows), cohort.warps))
+
+
+def _by_warp(cohort: Cohort, mask: Mask, x: Array, ins: Instruction) -> Array:
+    """A register whose lanes agree in each active warp: (1|blocks, 1|warps)."""
+    if x.shape[2] == 1:
+        return x[:, :, 0]
+    first = x[:, :, :1]
+    other = x != first
+    if mask is not None:
+        other = other & mask
+    if other.any():
+        where = location_of_mask(cohort, other)
+        raise fault(ins, "the lanes of a warp have different descriptors", where)
+    return first[:, :, 0]
+
+
+def _operand_lanes(
+    cohort: Cohort, active: Array, form: WarpgroupForm, a: Array | None, b: Array
+) -> Iterator[Lanes]:
+    """What each warp reads: its rows of A, and all of B."""
+    if a is not None:
+        yield _lanes(cohort, active, rows_of_a(cohort, form, a), form.ins)
+    every = chunk_addresses(b, form.shape[1], form.k_major[1])
+    yield _lanes(cohort, active, every, form.ins)
+
+
+def rows_of_a(cohort: Cohort, form: WarpgroupForm, a: Array) -> Array:
+    """Addresses of the chunks of each warp's own rows of A.
+
+    (1|blocks, warps, 16, 2), or (1|blocks, warps, 16 of K, 2) of an MN-major A
+    """
+    shape = (len(a), cohort.warps)
+    every = chunk_addresses(np.broadcast_to(a, shape), form.shape[0], form.k_major[0])
+    rank = (cohort.first_warp + np.arange(cohort.warps)) % 4
+    if form.k_major[0]:
+        parts = every.reshape(*shape, 4, 16, 2)
+    else:
+        parts = every.reshape(*shape, 16, 4, 2).swapaxes(2, 3)
+    return parts[:, np.arange(cohort.warps), rank]
+
+
+def _lanes(cohort: Cohort, active: Array, address: Array, ins: Instruction) -> Lanes:
+    """The chunks at these addresses (1|blocks, 1|warps, ...), for each active warp."""
+    flat = address.reshape(*address.shape[:2], -1)
+    mask = None if active.all() else active[:, :, None]
+    where = Access(cohort, mask, flat, "shared", CHUNK, ins)
+    return access.shared_lanes(where, flat.shape[2])
+
+
+def _check_registers(cohort: Cohort, form: WarpgroupForm, active: Array) -> None:
+    """PTX ISA, "wgmma.fence": what has to stand between registers and their use."""
+    watcher, state, ins = cohort.batch.warpgroup_watcher, cohort.wgmma, form.ins
+    if watcher is None:
+        return
+    unfenced = active & ~state.fenced
+    if unfenced.any():
+        what = "has executed no wgmma.fence before its first wgmma"
+        watcher.report(MISSING_FENCE, ins, None, _first(cohort, unfenced), what)
+    for slot in (*form.a, *form.d):
+        known = state.touched.get(slot)
+        if known is None or (slot in form.d and known[2] == form.layout):
+            continue
+        both = active & known[0]
+        if both.any():
+            what = "uses a register that is accessed before, with no wgmma.fence since"
+            watcher.report(MISSING_FENCE, ins, known[1], _first(cohort, both), what)
+            break
+    for slot in form.a:
+        state.touched[slot] = (active, ins, None)
+    for slot in form.d:
+        state.touched[slot] = (active, ins, form.layout)
+
+
+def _first(cohort: Cohort, found: Array) -> tuple[int, int]:
+    block, warp = (int(i) for i in np.argwhere(found)[0])
+    return block, cohort.first_warp + warp
+
+
+def touch(cohort: Cohort, mask: Mask, slots: frozenset[int], ins: Instruction) -> None:
+    """Another instruction accesses registers that some wgmma uses."""
+    watcher, state = cohort.batch.warpgroup_watcher, cohort.wgmma
+    if watcher is None:
+        return
+    active = _active(cohort, mask)
+    if not active.any():
+        return
+    if not slots.isdisjoint(state.slots):
+        _report_in_flight(cohort, active, slots, ins)
+    for slot in slots:
+        old = state.touched.get(slot)
+        on = active if old is None or old[2] is not None else active | old[0]
+        state.touched[slot] = (on, ins, None)
+
+
+def _report_in_flight(
+    cohort: Cohort, active: Array, slots: frozenset[int], ins: Instruction
+) -> None:
+    watcher = cohort.batch.warpgroup_watcher
+    assert watcher is not None
+    for one in cohort.wgmma.pending:
+        both = active & one.active
+        if both.any() and not slots.isdisjoint((*one.form.d, *one.form.a)):
+            is_d = not slots.isdisjoint(one.form.d)
+            what = f"accesses {'an accumulator' if is_d else 'a fragment A'} of a wgmma"
+            what += " in flight (no wgmma.wait_group covers it)"
+            where = _first(cohort, both)
+            watcher.report(REGISTER_IN_FLIGHT, ins, one.form.ins, where, what)
+            return
+
+
+def fence(t: Translator, ins: Instruction) -> Op:
+    def run(cohort: Cohort, mask: Mask) -> None:
+        state, active = cohort.wgmma, _active(cohort, mask)
+        state.fenced = state.fenced | active
+        for slot, (on, by, layout) in list(state.touched.items()):
+            left = on & ~active
+            if left.any():
+                state.touched[slot] = (left, by, layout)
+            else:
+                del state.touched[slot]
+
+    return run
+
+
+def commit_group(t: Translator, ins: Instruction) -> Op:
+    def run(cohort: Cohort, mask: Mask) -> None:
+        state = cohort.wgmma
+        state.committed = state.committed + _active(cohort, mask).astype(S64)
+
+    return run
+
+
+def wait_group(t: Translator, ins: Instruction) -> Op:
+    newest = ins.operands[0]
+    if not isinstance(newest, Integer) or newest.value < 0:
+        raise unsupported(ins, "expected an immediate count")
+    return lambda cohort, mask: _wait(cohort, mask, newest.value)
+
+
+def _wait(cohort: Cohort, mask: Mask, newest: int) -> None:
+    """Completes all groups of each warp but the newest ones."""
+    state, active = cohort.wgmma, _active(cohort, mask)
+    limit = state.committed - newest
+    ready: list[PendingMultiply] = []
+    left: list[PendingMultiply] = []
+    for one in state.pending:
+        done, rest = one.split(active & (one.group < limit))
+        ready += [] if done is None else [done]
+        left += [] if rest is None else [rest]
+    if not ready:
+        return
+    warpgroup_product.complete(cohort, ready, left)
+    state.settle(left)
+    watcher = cohort.batch.warpgroup_watcher
+    if watcher is not None:
+        over = [lanes for one in ready for lanes in _reads_of(cohort, one)]
+        going = [lanes for one in left for lanes in _reads_of(cohort, one)]
+        watcher.on_complete(over, going)
+
+
+def _reads_of(cohort: Cohort, one: PendingMultiply) -> Iterator[Lanes]:
+    """The reads of the warps that are still active in it."""
+    if one.reads:
+        yield from one.reads
+    else:
+        yield from _operand_lanes(cohort, one.active, one.form, one.a, one.b)
+
+
+def report_never_waited(cohort: Cohort) -> None:
+    """What is in flight when the kernel ends: its D is nowhere."""
+    watcher = cohort.batch.warpgroup_watcher
+    if watcher is None:
+        return
+    for one in cohort.wgmma.pending:
+        where = _first(cohort, one.active)
+        what = "ends with this in flight (no wgmma.wait_group covers it)"
+        watcher.report(NEVER_WAITED, one.form.ins, None, where, what)

@@ -1,0 +1,211 @@
+"""wgmma on its way: what was issued and not waited for, and who issued what.
+
+PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Four warps whose numbers
+begin with a multiple of four are a warpgroup. Each has a quarter of the rows of D in
+its registers. They issue the same multiplications in the same order, but nothing makes
+them wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.warps import WarpRange
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+WARPS = 4  # of a warpgroup
+# Kinds of reports.
+REGISTER_IN_FLIGHT = "register-in-flight"
+MISSING_FENCE = "missing-wgmma-fence"
+NEVER_WAITED = "wgmma-in-flight-at-exit"
+
+
+@dataclass(frozen=True)
+class WarpgroupForm:
+    """One decoded `wgmma.mma_async`.
+
+    shape: rows, columns, and K; types: of D, A and B; d: the slots of D; a: those of
+    A, if it is in registers; k_major: whether A, B lie K-major in shared memory; sign:
+    1 or -1, by which A times B is multiplied; saturates: whether D stops at the ends of
+    its range
+    """
+
+    ins: Instruction
+    shape: tuple[int, int, int]
+    types: tuple[str, str, str]
+    d: tuple[int, ...]
+    a: tuple[int, ...]
+    k_major: tuple[bool, bool]
+    sign: int
+    saturates: bool
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What registers that two of them use in turn have to agree in."""
+        return self.shape, self.types[0]
+
+
+@dataclass(frozen=True)
+class PendingMultiply:
+    """A multiplication that some warps have issued and not waited for.
+
+    active: which warps, bool (1|blocks, warps); group: the number of the wgmma-group of
+    each; a, b: descriptors (1|blocks, 1|warps), a None where A is in registers;
+    registers: these; adds: whether D is added to, bool (1|blocks, 1|warps); reads: what
+    is read of shared memory, or () where only some of those who issued it are left;
+    operands: what was read, if that was at the issue, and by whom
+    """
+
+    form: WarpgroupForm
+    active: Array
+    group: Array
+    a: Array | None
+    b: Array
+    registers: tuple[Array, ...]
+    adds: Array
+    reads: tuple[Lanes, ...]
+    operands: tuple[Array, Array, Array] | None = None
+
+    def split(
+        self, done: Array
+    ) -> tuple[PendingMultiply | None, PendingMultiply | None]:
+        """That of the warps `done`, and that of the others."""
+        ready, rest = self.active & done, self.active & ~done
+        if not rest.any():
+            return self, None
+        if not ready.any():
+            return None, self
+        both = (replace(self, active=x, reads=()) for x in (ready, rest))
+        return next(both), next(both)
+
+
+@dataclass
+class Accumulators:
+    """D of some warps as matrices, float32 or int64 (blocks, warps, 16, columns).
+
+    registers: what the slots of D held when it was written there, or None if it has
+    not been: a multiplication in flight still adds to it
+    """
+
+    active: Array
+    total: Array
+    registers: list[Array] | None
+
+
+@dataclass
+class WarpgroupState:
+    """Of the warps of a cohort.
+
+    slots: the registers of what is pending; fenced: the warps that have executed a
+    wgmma.fence; touched: the registers accessed since, by which warps and instruction
+    """
+
+    pending: list[PendingMultiply] = field(default_factory=list)
+    committed: Array = field(default_factory=lambda: np.zeros((1, 1), np.int64))
+    kept: dict[tuple[int, ...], Accumulators] = field(default_factory=dict)
+    slots: frozenset[int] = frozenset()
+    fenced: Array = field(default_factory=lambda: np.zeros((1, 1), bool))
+    touched: dict[int, tuple[Array, Instruction, object]] = field(default_factory=dict)
+
+    def settle(self, pending: Sequence[PendingMultiply]) -> None:
+        """Sets what is pending."""
+        self.pending = list(pending)
+        forms = (one.form for one in self.pending)
+        self.slots = frozenset(slot for form in forms for slot in (*form.d, *form.a))
+
+
+class WarpgroupOrder:
+    """What the warps of each warpgroup have issued, to find those that differ.
+
+    open: for a block, a warpgroup and the number of a multiplication, what the first
+    warp issued, and by which warps; it is forgotten when all four have done so
+    """
+
+    def __init__(self, blocks: int, warps: int):
+        self.count = np.zeros((blocks, warps), np.int64)
+        self.open: dict[tuple[int, int, int], tuple[Instruction, object, set[int]]] = {}
+
+    def issue(
+        self,
+        owner: WarpRange,
+        ins: Instruction,
+        active: Array,
+        descriptors: Sequence[Array],
+    ) -> None:
+        """Warps `active`, bool (1|blocks, warps), issue `ins`.
+
+        Raises `EmulationError` for warps of a warpgroup that issue something else.
+        """
+        if self.count.shape[1] % WARPS:
+            last = self.count.shape[1] - self.count.shape[1] % WARPS
+            if active[:, max(last - owner.first_warp, 0) :].any():
+                raise fault(ins, "the last warps of the block are no whole warpgroup")
+        counts = self.count[:, owner.span]
+        if self._all_agree(owner, active, counts, descriptors):
+            counts += active
+            return
+        given = [np.broadcast_to(x, counts.shape) for x in descriptors]
+        for block, warp in np.argwhere(np.broadcast_to(active, counts.shape)).tolist():
+            what = tuple(int(x[block, warp]) for x in given)
+            number = owner.first_warp + warp
+            self._one(owner, ins, block, number, int(counts[block, warp]), what)
+        counts += active
+
+    def _all_agree(
+        self,
+        owner: WarpRange,
+        active: Array,
+        counts: Array,
+        descriptors: Sequence[Array],
+    ) -> bool:
+        """Whether whole warpgroups do the same, as nearly always."""
+        if owner.first_warp % WARPS or owner.warps % WARPS or self.open:
+            return False
+
+        def alike(x: Array) -> bool:
+            if x.shape[1] == 1:
+                return True
+            groups = x.reshape(len(x), -1, WARPS)
+            return bool((groups == groups[:, :, :1]).all())
+
+        return alike(active) and alike(counts) and all(map(alike, descriptors))
+
+    def _one(
+        self,
+        owner: WarpRange,
+        ins: Instruction,
+        block: int,
+        warp: int,
+        number: int,
+        what: object,
+    ) -> None:
+        key = (block, warp // WARPS, number)
+        first, known, seen = self.open.setdefault(key, (ins, what, set()))
+        if first is not ins or known != what:
+            other = min(seen)
+            how = "with other descriptors" if first is ins else f"line {first.line}"
+            raise fault(
+                ins,
+                f"warps {other} and {warp} are of one warpgroup, and differ in their "
+                f"wgmma number {number + 1}: warp {other} executed {how}",
+                f"block {block_name(owner, block)}",
+            )
+        seen.add(warp)
+        if len(seen) == WARPS:
+            del self.open[key]
+
+    def check_end(self, owner: WarpRange) -> None:
+        """Raises `EmulationError` where only a part of a warpgroup has issued one."""
+        for (block, _, _), (ins, _, seen) in self.open.items():
+            names = " and ".join(map(str, sorted(seen)))
+            raise fault(
+                ins,
+                f"only warps {names} of a warpgroup have executed this",
+                f"block {block_name(owner, block)}",
+            )
