@@ -1,4 +1,4 @@
-"""How much of the PTX that ptxas takes for sm_80 and sm_89 the emulator translates.
+"""How much of the PTX that ptxas takes for sm_80, sm_89 and sm_90a is translated.
 
 usage: python bench/bench_ptx_forms.py [--families NAME,...] [--refused] [--every N]
 
@@ -21,13 +21,22 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ptx_forms import FAMILIES, HEADER, OUT_OF_SCOPE, TEXTURES, Form, forms, kernel
+from ptx_forms import (
+    FAMILIES,
+    HEADER,
+    OUT_OF_SCOPE,
+    TEXTURE_FAMILIES,
+    TEXTURES,
+    Form,
+    forms,
+    kernel,
+)
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator import prepare
 from alcop_mlir.runtime.ptx import find_ptxas
 
-TARGETS = ("sm_80", "sm_89")  # the second is asked for what the first refuses
+TARGETS = ("sm_80", "sm_89", "sm_90a")  # each is asked for what those before refuse
 VERSION = "9.0"
 _PER_MODULE = 1500
 _PER_KERNEL = 20
@@ -37,7 +46,7 @@ _BAD_LINE = re.compile(r"line (\d+);")
 def text_of(given: Sequence[Form], target: str, per_kernel: int = _PER_KERNEL) -> str:
     """A module with the forms in order, so many to a kernel, each on its own line."""
     header = HEADER.format(version=VERSION, target=target)
-    if any(form.family in OUT_OF_SCOPE for form in given):
+    if any(form.family in TEXTURE_FAMILIES for form in given):
         header += TEXTURES
     chunks = [given[i : i + per_kernel] for i in range(0, len(given), per_kernel)]
     bodies = (

@@ -7,8 +7,9 @@ makes them shorter: an assembler says which of their forms exist.
 
 Operands: `16`, `32`, `64`, `128` registers of so many bits; `p` a predicate; `T` as
 wide as the last type of the opcode, `S` as its first, `W` twice `T`; `3*32` a vector;
-`a/b` a pair; `[g]`, `[s]`, `[x]`, `[l]`, `[c]` an address in global, shared, any,
-local and constant memory; what follows `=` is written as it is.
+`a/b` a pair; `N/2` a vector of half as many as the opcode has columns; `[g]`, `[s]`,
+`[x]`, `[l]`, `[c]` an address in global, shared, any, local and constant memory; what
+follows `=` is written as it is.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 _LINES = (Path(__file__).parent / "ptx_forms.txt").read_text("utf-8").splitlines()
-# Whole families that the emulator leaves out: images in a layout of the hardware's own.
-OUT_OF_SCOPE = ("texture", "surface")
+# Whole families that the emulator leaves out: images in a layout of the hardware's own,
+# and what of a sparse matrix in shared memory no program of others has used here.
+TEXTURE_FAMILIES = ("texture", "surface")
+OUT_OF_SCOPE = (*TEXTURE_FAMILIES, "sparse wgmma")
 FAMILIES = tuple(line[3:] for line in _LINES if line.startswith("== "))
 GROUPS = dict(
     line.removeprefix("<").split("> = ") for line in _LINES if line.startswith("<")
@@ -111,6 +114,9 @@ def _operand(place: int, item: str, opcode: str, types: list[str]) -> str:
         return _ADDRESSES[item] or _address(opcode)
     if item.startswith("!"):
         return "!" + _operand(place, item[1:], opcode, types)
+    if item.startswith("N/"):  # D of a warpgroup, by the columns in the opcode
+        count = int(re.findall(r"m64n(\d+)", opcode)[0]) // int(item[2:])
+        return f"{{{', '.join(f'%w{i}' for i in range(count))}}}"
     if "/" in item:
         first, second = item.split("/")
         left = "_" if first == "_" else _register(place, first, types)
@@ -164,7 +170,7 @@ def kernel(name: str, lines: list[str]) -> str:
     return f""".visible .entry {name}()
 {{
 .reg .b16 %h<80>; .reg .b32 %r<80>; .reg .b64 %d<80>; .reg .b128 %q<4>;
-.reg .pred %p<16>; .reg .b64 %gp, %sp, %lp, %cp;
+.reg .b32 %w<132>; .reg .pred %p<16>; .reg .b64 %gp, %sp, %lp, %cp;
 .shared .align 16 .b8 tile[256]; .local .align 16 .b8 own[256];
 mov.u64 %gp, memory; mov.u64 %sp, tile; mov.u64 %lp, own; mov.u64 %cp, constants;
 {body}

@@ -131,7 +131,7 @@ def _joins(first: PendingMultiply, one: PendingMultiply) -> bool:
     return (
         f.types[0] == "f32"
         and (f.shape, f.types, f.d, f.sign) == (g.shape, g.types, g.d, g.sign)
-        and bool(one.adds.all())
+        and bool((one.adds | ~one.active).all())
         and np.array_equal(first.active, one.active)
     )
 

@@ -41,7 +41,8 @@ CONSTANTS |= {f"envreg{i}": 0 for i in range(32)}
 CONSTANTS |= {f"pm{i}{size}": 0 for i in range(8) for size in ("", "_64")}
 CONSTANTS |= {"globaltimer_hi": 0, "current_graph_exec": 0}
 CONSTANTS |= {f"reserved_smem_offset_{end}": 0 for end in ("begin", "end", "cap", 0, 1)}
-_OF_LAUNCH = ("warpid", "nwarpid", "total_smem_size", "dynamic_smem_size")
+_SIZES = ("total_smem_size", "aggr_smem_size", "dynamic_smem_size")
+_OF_LAUNCH = ("warpid", "nwarpid", *_SIZES)
 WORKSPACE, WORKSPACE_SIZE = "%workspace", 64  # a variable of global memory, bytes
 SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH, *_WORKSPACE}
 
@@ -70,6 +71,7 @@ def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array
         known = {
             "nwarpid": warps.block_set.warps,
             "total_smem_size": kernel.memory_map.shared_size,
+            "aggr_smem_size": kernel.memory_map.shared_size,  # nothing is reserved
             "dynamic_smem_size": kernel.dynamic_shared,
             **CONSTANTS,
         }

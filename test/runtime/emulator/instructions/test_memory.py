@@ -237,6 +237,8 @@ def test_dynamic_shared_memory() -> None:
     ld.shared.u32 %t0, [%w1+64];
     mov.u32 %t1, %dynamic_smem_size;
     add.u32 %t0, %t0, %t1;
+    mov.u32 %t1, %aggr_smem_size;
+    add.u32 %t0, %t0, %t1;
     mad.wide.u32 %out, %lane, 4, %out;
     st.global.u32 [%out], %t0;
     """
@@ -250,7 +252,7 @@ def test_dynamic_shared_memory() -> None:
         dynamic_shared=192,
     )
     assert result.hazards == ()
-    np.testing.assert_array_equal(out, np.arange(192, 224))
+    np.testing.assert_array_equal(out, np.arange(2 * 192, 2 * 192 + 32))
 
 
 def test_address_spaces_of_generic_pointers() -> None:
