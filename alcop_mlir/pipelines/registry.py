@@ -30,6 +30,7 @@ PASSES = {
     "alcop-sink-reshapes": "tensors.sink_reshapes:SinkReshapes",
     "alcop-sink-transposes": "tensors.sink_transposes:SinkTransposes",
     "alcop-join-contractions": "tensors.join_contractions:JoinContractions",
+    "alcop-fold-paddings": "tensors.fold_paddings:FoldPaddings",
     "alcop-fold-concats": "tensors.fold_concats:FoldConcats",
     "alcop-propagate-layouts": "tensors.propagate_layouts:PropagateLayouts",
     "alcop-update-arguments": "tensors.update_arguments:UpdateArguments",
