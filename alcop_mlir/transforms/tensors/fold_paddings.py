@@ -8,15 +8,16 @@ Before:  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield %v }
 After:   %y = linalg.generic ins(%window) outs(%init) {
               %h = ...                            // 2 h + i - 1, and so on
               %inside = ...                       // %h < 32 and %w < 32, unsigned
-              %read = tensor.extract %x[%n, %h0, %w0, %c]    // 0 if outside
+              %read = tensor.extract %x[%n, %h0, %w0, %c]   // 0 if not
               %element = arith.select %inside, %read, %v
               arith.maximumf ... }
 
-What makes %x writes it as it lies, a contraction as its epilogue, and nothing copies it
-into a larger buffer. Only ops that read nothing else are changed: pools, whose window is
-a tensor for its shape. Convolutions know zeros around an image by themselves
-(alcop-raise-convolutions). A pad is left unchanged where other ops read it too, where a
-size that it changes is not known, or where what is around the image is computed.
+What makes %x writes it as it lies, a contraction as its epilogue, and nothing copies
+it into a larger buffer. Only ops that read nothing else are changed: pools, whose
+window is a tensor for its shape. Convolutions know zeros around an image by
+themselves (alcop-raise-convolutions). A pad is left unchanged where other ops read it
+too, where a size that it changes is not known, or where what is around the image is
+computed.
 
 Runs before bufferization, after alcop-propagate-layouts. Reads and writes no `alcop`
 attributes.
