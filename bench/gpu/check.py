@@ -86,7 +86,7 @@ def _run_probes(session: Session) -> None:
     device = session.device
     for probe in probes.all_probes():
         key = f"probe {probe.name}"
-        if probe.capability > device.capability:
+        if not probe.is_for(device.capability):
             continue
         if not session.wants(key) or not session.records.start("probe", key):
             continue

@@ -85,9 +85,9 @@ def _matrix_probe(
     (a, b, c, d), operand, result = table[name]
     generator = generator_of(name)
     words = (
-        _numbers(generator, operand, lanes * a),
-        _numbers(generator, operand, lanes * b),
-        _numbers(generator, result, lanes * c),
+        numbers(generator, operand, lanes * a),
+        numbers(generator, operand, lanes * b),
+        numbers(generator, result, lanes * c),
     )
     if name.startswith("sparse"):
         words = (*words, _metadata(generator, _HALVES if "tf32" in name else _PAIRS))
@@ -100,7 +100,8 @@ def _metadata(generator: np.random.Generator, fields: np.ndarray[Any, Any]) -> W
     return np.bitwise_or.reduce(chosen << np.arange(0, 32, 4, dtype=np.uint32), axis=1)
 
 
-def _numbers(generator: np.random.Generator, kind: str, words: int) -> Words:
+def numbers(generator: np.random.Generator, kind: str, words: int) -> Words:
+    """Words of small whole numbers, or of any bits."""
     if kind == "bits":
         return generator.integers(0, 2**32, words, np.uint32)
     per_word: dict[str, float] = {"f64": 0.5, "f32": 1, "e4m3": 4, "e5m2": 4}

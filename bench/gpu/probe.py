@@ -28,6 +28,7 @@ class Probe:
         "bits", or a float type whose NaN are all alike; "accumulators" allows for terms
         added in another order
     capability: of the oldest GPU that has the instruction
+    only: whether no other GPU has it
     """
 
     name: str
@@ -38,6 +39,13 @@ class Probe:
     blocks: int = 1
     threads: int = WARP_SIZE
     capability: int = 80
+    only: bool = False
+
+    def is_for(self, capability: int) -> bool:
+        """Whether GPUs of that capability have the instruction."""
+        if self.only:
+            return capability == self.capability
+        return capability >= self.capability
 
     @property
     def ptx(self) -> str:

@@ -18,6 +18,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.target import WARP_SIZE
 from bench.gpu.instruction_probes import instruction_probes
 from bench.gpu.probe import Probe, Words, generator_of
+from bench.gpu.warpgroup_probes import warpgroup_probes
 
 GOLDEN_SCHEMA = 1
 # Forms of convert.ptx in its order: the name, and how results are compared.
@@ -62,6 +63,7 @@ def all_probes() -> list[Probe]:
         *_conversions(),
         *_shuffles(),
         *instruction_probes(),
+        *warpgroup_probes(),
     ]
 
 
