@@ -11,7 +11,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import Hazard
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.emulator.observers.trace import TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
-from alcop_mlir.runtime.emulator.structures import Pointers, Struct
+from alcop_mlir.runtime.emulator.structures import Pointers, Struct, TensorMap
 
 __all__ = [
     "Counters",
@@ -20,6 +20,7 @@ __all__ = [
     "Pointers",
     "Result",
     "Struct",
+    "TensorMap",
     "TraceRequest",
     "emulate",
     "parse_ptx",

@@ -35,13 +35,19 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     PtxParameter,
     Variable,
 )
-from alcop_mlir.runtime.emulator.structures import POINTER, Pointers, Struct, inner
+from alcop_mlir.runtime.emulator.structures import (
+    POINTER,
+    Pointers,
+    Struct,
+    TensorMap,
+    inner,
+)
 
 # Bytes; PTX ISA, "Constant State Space", and what ptxas takes of a module.
 MAX_CONSTANTS = 64 * 1024
 WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
-Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers
+Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers | TensorMap
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ def bind(
     Raises `EmulationError` for a wrong number or type.
     """
     kernel = program.kernel
+    args = [a.struct() if isinstance(a, TensorMap) else a for a in args]
     if len(args) != len(kernel.parameters):
         raise EmulationError(
             f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, got "

@@ -348,11 +348,16 @@ class Runner:
 
     def _finish(self) -> None:
         """Reports the copies that nobody waited for."""
+        self.waits.finish()
         for cohort in self.cohorts:
             for copy in cohort.copies:
                 if self.batch.shadow is not None:
                     self.batch.shadow.report_never_waited(copy.lanes)
             report_never_waited(cohort)
+            for store in cohort.stores:
+                store.report()
+                if not store.moved:
+                    store.move()
             for observer in self.observers:
                 observer.on_end(cohort)
         self.batch.warpgroup_order.check_end(self.cohorts[0])

@@ -99,6 +99,16 @@ class Waits:
         self._resume()
         return True
 
+    def finish(self) -> None:
+        """The batch has ended: reports what has not."""
+        batch = self.batch
+        for flight in batch.flights:
+            flight.report()
+        if batch.shadow is None or batch.flights:
+            return
+        for lanes, text in batch.mbarriers.left():
+            batch.shadow.report_exit(lanes, f"bytes are left at the {text}")
+
     def describe(self) -> list[str]:
         """What the lanes wait for, for the message of a deadlock."""
         return [w.call.describe(w.cohort, w.mask) for w in self.waiting]

@@ -234,7 +234,6 @@ def test_ends_meetings_and_order(opcode: str) -> None:
         "and.f32",
         "shfl.up.b32",
         "vote.ballot.b32",
-        "cp.async.bulk.wait_group",
         "cp.reduce.async",
         "ldmatrix.aligned.m8n8.x1.shared.b16",
         "bar.warp.arrive",

@@ -3,6 +3,10 @@
 To the shadow of plain accesses it adds mbarrier objects, which nothing else may write,
 and writes of copies that are ordered by the phase of an mbarrier: they are stamped with
 an epoch of its column of the clocks.
+
+Reads of engines last from their issue to the wait for them. What they read and a thread
+has written needs a fence.proxy.async on the way from one to the other (PTX ISA "Async
+proxy").
 """
 
 from __future__ import annotations
@@ -14,21 +18,31 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
     MBARRIER_OVERWRITTEN,
+    NO_PROXY_FENCE,
     READ_AFTER_WRITE,
+    WRITE_WHILE_READ,
 )
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import (
     ATOMIC,
+    IN_FLIGHT,
     MBARRIER,
     WRITTEN,
     SharedAccess,
     SharedShadow,
 )
-from alcop_mlir.runtime.emulator.machine.clocks import EPOCH
+from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 
 
 class AsyncShadow(SharedShadow):
-    """Checks every shared access of a batch, those of mbarriers and engines too."""
+    """Checks every shared access of a batch, those of mbarriers and engines too.
+
+    reading: how many engines read each granule; reader: the warp and line of the last
+    one; both None until the first.
+    """
+
+    reading: Array | None = None
+    reader: Array
 
     def on_mbarrier(self, lanes: Lanes, ends: bool = False) -> None:
         """Objects begin, or end, here."""
@@ -47,6 +61,58 @@ class AsyncShadow(SharedShadow):
             line = self.write_line.take(at)
             self._each(READ_AFTER_WRITE, raced, line, access, writer)
 
+    def on_async_read(self, lanes: Lanes) -> None:
+        """The copy engine or tensor core begins to read."""
+        access = SharedAccess(self, lanes)
+        at = access.at
+        state = self.state.take(at)
+        writer, written = self.writer.take(at), self.written.take(at)
+        flat = self.clocks.horizon.reshape(-1)
+        raced = written >= flat.take(access.row + writer)
+        if raced.any() or (state & IN_FLIGHT).any():
+            self._explain_read(access)
+        self._check_proxy(access)
+        if self.reading is None or self.reading.size != self.state.size:
+            self.reading = np.zeros(self.state.size, np.int32)
+            self.reader = np.zeros((2, self.state.size), np.int32)
+        np.add.at(self.reading, at, 1)
+        self.reader[0][at], self.reader[1][at] = access.warp, access.ins.line
+
+    def check_proxy(self, lanes: Lanes) -> None:
+        """Before a read through the async proxy, whoever looks for races otherwise."""
+        self._check_proxy(SharedAccess(self, lanes))
+
+    def _check_proxy(self, access: SharedAccess) -> None:
+        at, clocks = access.at, self.clocks
+        writer = self.writer.take(at)
+        generic = (writer < clocks.warps) & ((self.state.take(at) & WRITTEN) != 0)
+        if clocks.fenced >= 0:
+            column = clocks.fenced + np.where(generic, writer, 0)
+            fenced = clocks.horizon.reshape(-1).take(access.row + column)
+            generic &= self.written.take(at) >= fenced
+        if generic.any():
+            line = self.write_line.take(at)
+            self._each(NO_PROXY_FENCE, generic, line, access, writer)
+
+    def on_async_read_end(self, lanes: Lanes, collective: bool = False) -> None:
+        """The wait for that read: from now on it is a read by these lanes."""
+        access = SharedAccess(self, lanes, collective)
+        assert self.reading is not None
+        np.subtract.at(self.reading, access.at, 1)
+        cell = access.at * self.clocks.warps + access.warp
+        read, stamp = self.read.reshape(-1), access.stamp
+        before = read.take(cell)
+        others = (before >= access.now) & (before != stamp)
+        read[cell] = np.where(others, access.now + MANY_LANES, stamp)
+        self.read_line.reshape(-1)[cell] = access.ins.line
+
+    def widen(self, blocks: int) -> None:
+        """From one shadow for all blocks to one for each."""
+        if self.reading is not None and self.copies != blocks:
+            self.reading = np.tile(self.reading, blocks)
+            self.reader = np.tile(self.reader, (1, blocks))
+        super().widen(blocks)
+
     def on_async_landing(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
         """Copies are complete: writes of these epochs of columns of the clocks."""
         access = SharedAccess(self, lanes)
@@ -62,6 +128,11 @@ class AsyncShadow(SharedShadow):
         changes: Callable[[], Array] | None,
     ) -> None:
         super()._check_write(access, plain, changes)
+        if self.reading is not None:
+            busy = self.reading.take(access.at) > 0
+            if busy.any():
+                reader, line = self.reader[:, access.at]
+                self._each(WRITE_WHILE_READ, busy, line, access, reader)
         over = (self.state.take(access.at) & MBARRIER) != 0
         if over.any():
             other = np.broadcast_to(access.warp, over.shape)

@@ -18,12 +18,15 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
     EQUAL_WRITES,
     MBARRIER_OVERWRITTEN,
     NEVER_WAITED,
+    NO_PROXY_FENCE,
     READ_AFTER_WRITE,
     READ_IN_FLIGHT,
+    UNFINISHED,
     UNINITIALISED,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     WRITE_IN_FLIGHT,
+    WRITE_WHILE_READ,
     Hazard,
     Reports,
 )
@@ -49,6 +52,10 @@ WHAT = {
     "written again by warp {warp}, with the value that it has",
     MBARRIER_OVERWRITTEN: "write over an mbarrier that has no mbarrier.inval before; "
     "shared byte {byte} is written by warp {warp}",
+    NO_PROXY_FENCE: "no fence.proxy.async between: shared byte {byte} was written by "
+    "warp {other} and is read through the async proxy, for warp {warp}",
+    WRITE_WHILE_READ: "write over what an operation issued by warp {other}, and not "
+    "waited for, still reads; shared byte {byte} is written by warp {warp}",
     WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by warp {other} and is "
     "overwritten by warp {warp}",
 }
@@ -281,6 +288,11 @@ class SharedShadow:
             f"them; {tail}: `{lanes.ins.text}`"
         )
         self._add_entry(kind, what, lanes, entry, lanes.ins.line)
+
+    def report_exit(self, lanes: Lanes, what: str) -> None:
+        """The kernel ended too early for what these lanes have issued."""
+        text = f"the kernel ends while {what}: `{lanes.ins.text}`"
+        self._add_entry(UNFINISHED, text, lanes, 0, None)
 
     def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""

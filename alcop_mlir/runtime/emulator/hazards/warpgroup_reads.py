@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
-from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedShadow
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
@@ -28,7 +28,7 @@ class WarpgroupReads:
 
     def __init__(
         self,
-        shadow: SharedShadow,
+        shadow: AsyncShadow,
         reports: Reports,
         name_block: Callable[[int], Dim3],
     ):
@@ -43,6 +43,7 @@ class WarpgroupReads:
             for number in np.unique(origins).tolist():
                 if number:
                     self.shadow.report_unwritten(number, _USED, lanes.ins)
+        self.shadow.check_proxy(lanes)
         self._mark(lanes, None)
 
     def on_complete(self, lanes: Iterable[Lanes], pending: Iterable[Lanes]) -> None:

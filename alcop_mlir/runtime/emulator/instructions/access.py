@@ -310,28 +310,38 @@ def _written_lanes(access: Access) -> Lanes:
     cohort = access.cohort
     offset = access.for_each(global_offset(access.address))
     lanes = Lanes.of(cohort, offset, access.mask, access.size, access.ins)
+    check_written(cohort, lanes)
+    return lanes
+
+
+def check_written(cohort: Cohort, lanes: Lanes) -> None:
+    """Faults unless every access lies in one buffer that may be written."""
     check_global(cohort, lanes)
     memory = cohort.batch.memory
     if memory.all_writable or not lanes.offset.size:
-        return lanes
+        return
     at = memory.buffers_at(_global_address(lanes.offset))
     locked = ~memory.writable[at]
     if locked.any():
         entry = int(np.flatnonzero(locked)[0])
         name = memory.buffers[int(at[entry])].name
         raise lane_fault(lanes, entry, f"write to read-only {name}")
-    return lanes
 
 
 def _store_global(access: Access, value: Array) -> None:
-    batch = access.cohort.batch
     lanes = _written_lanes(access)
+    put_global(access.cohort, lanes, lanes.pick(value))
+
+
+def put_global(cohort: Cohort, lanes: Lanes, entries: Array) -> None:
+    """Writes (entries,) of MOVED_AS[size] to checked offsets."""
+    batch = cohort.batch
     view, at = batch.memory.views[lanes.size], lanes.offset // lanes.size
-    entries, shadow = lanes.pick(value), batch.global_shadow
+    shadow = batch.global_shadow
     clash: Array | None = None
     if shadow is not None:
         clash = shadow.on_write(lanes, _bits(view.take(at)) != _bits(entries))
-    note_global(access.cohort, lanes)
+    note_global(cohort, lanes)
     view[at] = entries
     if shadow is not None and clash is not None:
         lost = np.flatnonzero(clash & (_bits(view.take(at)) != _bits(entries)))

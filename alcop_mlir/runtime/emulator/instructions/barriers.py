@@ -6,6 +6,8 @@ block themselves are in `machine.barriers`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
@@ -13,6 +15,10 @@ from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+
+# PTX ISA "membar, fence": `.proxykind`; what mbarriers need is checked at their use.
+_ASYNC_PROXY = ("async", "async::generic")
+_NOT_CHECKED = ("cta", "proxy", "mbarrier_init", "cluster")
 
 
 def decode_barrier(t: Translator, ins: Instruction) -> BarrierCall:
@@ -50,7 +56,23 @@ def translate_warp_barrier(t: Translator, ins: Instruction) -> Op:
 
 
 def translate_fence(t: Translator, ins: Instruction) -> Op:
-    """Fences of gpu or sys scope; those of a block order nothing that is checked."""
-    if "cta" in ins.parts or "proxy" in ins.parts:
+    """Fences of gpu or sys scope; those of a block order nothing that is checked.
+
+    fence.proxy.async lets engines see what the warp has written to shared memory.
+    """
+    if any(part in _ASYNC_PROXY for part in ins.parts):
+        return _fence_async_proxy
+    if any(part in _NOT_CHECKED for part in ins.parts):
         return nothing
     return lambda cohort, mask: cohort.fence(mask)
+
+
+def _fence_async_proxy(cohort: Cohort, mask: Mask) -> None:
+    batch = cohort.batch
+    if batch.shadow is None:
+        return
+    active = np.zeros((cohort.blocks, batch.warps), bool)
+    active[:, cohort.span] = True if mask is None else mask.any(axis=2)
+    if (active != active[:1]).any():
+        batch.shadow.widen(cohort.blocks)
+    batch.clocks.fence_proxy(active[: batch.clocks.copies])

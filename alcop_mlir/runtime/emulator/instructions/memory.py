@@ -7,6 +7,8 @@ priorities and prefetch sizes do not change results and are accepted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.collisions import (
@@ -180,7 +182,7 @@ def _decrement(old: Array, b: Array, c: Array) -> Array:
     return np.where((old == 0) | (old > b), b, old - U32.type(1))
 
 
-_UPDATES: dict[str, Update] = {
+UPDATES: dict[str, Update] = {
     "add": lambda old, b, c: old + b,
     "exch": lambda old, b, c: b,
     "cas": lambda old, b, c: np.where(old == b, c, old),
@@ -194,11 +196,21 @@ _UPDATES: dict[str, Update] = {
 }
 
 
-def _decoded_add(scalar: Scalar) -> Update:
-    def add(old: Array, b: Array) -> Array:
-        return scalar.encode(scalar.decode(old) + scalar.decode(b), "rn")
+_DECODED: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "min": np.fmin,
+    "max": np.fmax,
+}
 
-    whole = on_halves(add) if scalar.half is not None else add
+
+def decoded_update(name: str, scalar: Scalar) -> Update:
+    """add, min or max of a type whose numbers NumPy does not compute with as stored."""
+    fn = _DECODED[name]
+
+    def one(old: Array, b: Array) -> Array:
+        return scalar.encode(fn(scalar.decode(old), scalar.decode(b)), "rn")
+
+    whole = on_halves(one) if scalar.half is not None else one
     return lambda old, b, c: whole(old, b)
 
 
@@ -212,12 +224,12 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")
     is_asked = isinstance(to, Name) and to.name != "_"
     write = t.writer(to, scalar.unsigned, ins)
-    name = next((p for p in ins.parts[1:] if p in _UPDATES), None)
+    name = next((p for p in ins.parts[1:] if p in UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
         raise unsupported(ins)
-    update = _UPDATES[name]
+    update = UPDATES[name]
     if scalar.is_decoded and name == "add":
-        update, name = _decoded_add(scalar), f"add of {scalar.name}"
+        update, name = decoded_update(name, scalar), f"add of {scalar.name}"
     space = memory_space(t, ins, operands[0])
     address, _ = t.base_address(operands[0], ins)
     b = t.read(operands[1], scalar, ins)

@@ -19,6 +19,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     async_arrival,
     async_copy,
     barriers,
+    bulk_copy,
     convert,
     floating,
     fragment_multiply,
@@ -30,6 +31,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     memory,
     predicate,
     stack,
+    tensor_copy,
     video,
     warp,
     warpgroup_multiply,
@@ -158,6 +160,31 @@ def _barriers() -> Iterator[Opcode]:
     for unit in ("bar", "bar.cta", "barrier", "barrier.cta"):
         for form in ("sync", "arrive", "red"):
             yield Opcode(f"{unit}.{form}", ends="barrier", counted_as="barrier")
+
+
+def _bulk(name: str, translate: Handler, **fields: Any) -> Opcode:
+    return Opcode(name, translate, counted_as="bulk copy", **fields)
+
+
+def _bulk_copies() -> Iterator[Opcode]:
+    """Copies in both directions; the shared side moves in pieces of 16 bytes."""
+    side = {"size": bulk_copy.chunk_bytes}
+    to_shared = {**side, "reads": _GLOBAL, "writes": _SHARED}
+    to_global = {**side, "reads": _SHARED, "writes": _GLOBAL}
+    name = "cp.async.bulk"
+    for shared in ("shared::cluster", "shared::cta"):
+        yield _bulk(f"{name}.{shared}.global", bulk_copy.copy_in, **to_shared)
+    yield _bulk(f"{name}.global.shared::cta", bulk_copy.copy_out, **to_global)
+    reduced = "cp.reduce.async.bulk"
+    yield _bulk(f"{reduced}.global.shared::cta", bulk_copy.copy_out, **to_global)
+    for start in (name, reduced):
+        both = {**side, "reads": _SHARED | _GLOBAL, "writes": _SHARED | _GLOBAL}
+        yield _bulk(f"{start}.tensor", tensor_copy.copy_tensor, **both)
+    yield _bulk(f"{name}.prefetch", convert.ignored)
+    yield _bulk(f"{name}.commit_group", bulk_copy.commit_group)
+    # What is copied out is read here.
+    wait = {"reads": _SHARED, "writes": _GLOBAL}
+    yield _bulk(f"{name}.wait_group", bulk_copy.wait_group, **side, **wait)
 
 
 def _mbarrier(name: str, translate: Handler, **fields: Any) -> Opcode:
@@ -295,6 +322,7 @@ OPCODES = (
         # The copies land here.
         _copy_control("cp.async.wait_group", async_copy.wait_group, _SHARED),
         _copy_control("cp.async.wait_all", async_copy.wait_all, _SHARED),
+        _bulk_copies(),
     ),
     *_chapter(
         "Control Flow Instructions",
@@ -422,6 +450,8 @@ OPCODES = (
     *_chapter(
         "Miscellaneous Instructions",
         Opcode("nanosleep", convert.ignored),
+        Opcode("setmaxnreg", convert.ignored),
+        Opcode("griddepcontrol", convert.ignored),
         Opcode("pmevent", convert.ignored),
         Opcode("brkpt", convert.ignored),  # there is no debugger
         Opcode("trap", ends="trap"),
@@ -450,7 +480,9 @@ def opcode_of(ins: Instruction) -> Opcode:
     parts = ins.parts
     if parts[0] not in _FIRST:
         raise unsupported(ins)
-    if "cluster" in parts or "shared::cluster" in parts:
+    # Where the block is a cluster of its own, the copy engine needs no other.
+    is_remote = "shared::cluster" in parts and parts[0] not in ("cp", "mbarrier")
+    if is_remote or parts[:2] == ("barrier", "cluster"):
         raise unsupported(ins, "thread block clusters")
     for count in range(_LONGEST, 0, -1):
         for row in _ROWS.get(parts[:count], ()):

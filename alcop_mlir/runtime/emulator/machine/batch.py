@@ -69,6 +69,17 @@ class SharedWatcher(Protocol):
     def on_landing(self, lanes: Lanes) -> None:
         """After these copies are complete: from now on writes by their threads."""
 
+    def on_async_read(self, lanes: Lanes) -> None:
+        """The copy engine or tensor core begins to read: at the issue.
+
+        Whoever writes these bytes before the end of the read meets a hazard, and so
+        does a read of what the generic proxy has written with no fence.proxy.async on
+        the way. Both calls are given the same bytes; reads may overlap.
+        """
+
+    def on_async_read_end(self, lanes: Lanes, collective: bool = False) -> None:
+        """The wait for that read: from now on it is a read by these lanes."""
+
     def on_async_landing(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
         """These copies are complete: writes of epochs of columns of the clocks.
 
@@ -80,6 +91,9 @@ class SharedWatcher(Protocol):
 
         If they do not, it is a note, if lanes of two warps did so.
         """
+
+    def report_exit(self, lanes: Lanes, what: str) -> None:
+        """The kernel ended while `what`, which these lanes have issued."""
 
     def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""

@@ -37,6 +37,9 @@ class Clocks:
         # with warp w's next access. The own entry is the least over pairs of lanes.
         # Behind the warps are the other columns.
         self.columns = warps
+        # The first of `warps` columns, -1 without: what each warp knows of the others
+        # and a fence.proxy.async has followed, on the way from them to it.
+        self.fenced = -1
         self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
         # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
         self.pairs: Array | None = None
@@ -58,6 +61,20 @@ class Clocks:
         self.horizon = np.concatenate([self.horizon, fresh], axis=2)
         self.columns += count
         return first
+
+    def fence_proxy(self, active: Array) -> None:
+        """fence.proxy.async by warps: engines see what they have done and seen.
+
+        active: bool (1|copies, warps)
+        """
+        if self.fenced < 0:
+            self.fenced = self.add_columns(self.warps)
+        part = slice(self.fenced, self.fenced + self.warps)
+        known = (self.seen()[:, :, : self.warps] + 1) * EPOCH
+        known = np.maximum(known, self.horizon[:, :, part])
+        on = active[:, :, None]
+        self.horizon[:, :, part] = np.where(on, known, self.horizon[:, :, part])
+        self.step(active)
 
     def least(self) -> int:
         """Accesses with stamps below it are ordered before all to come."""

@@ -22,6 +22,7 @@ from alcop_mlir.runtime.emulator.machine.pending_copy import (
     Flight,
     OpenGroup,
     PendingCopy,
+    PendingStore,
 )
 from alcop_mlir.runtime.emulator.machine.special_registers import special_register
 from alcop_mlir.runtime.emulator.machine.warpgroups import WarpgroupState
@@ -82,6 +83,9 @@ class Cohort(WarpRange):
         self.R: Registers = []
         self.accumulators: dict[int, tuple[Array, list[Array]]] = {}
         self.copies: list[PendingCopy] = []
+        # Bulk copies that no wait covers, and how many of their groups there were.
+        self.stores: list[PendingStore] = []
+        self.bulk_committed = np.zeros((1, 1, 1), np.int64)
         # The last arrival of copies that have landed, by the mbarriers it arrived at.
         self.arrived: dict[frozenset[int], Flight] = {}
         self.wgmma = WarpgroupState()

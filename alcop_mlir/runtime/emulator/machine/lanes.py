@@ -104,6 +104,12 @@ class Lanes:
         size = self.size if size is None else size
         return Lanes(self.owner, self.shape, self.index, offset, size, self.ins)
 
+    def spread(self, offset: Array, size: int) -> Lanes:
+        """Each entry at several offsets, (entries, offsets of one), in their order."""
+        index = np.repeat(self._position(), offset.shape[1])
+        flat = offset.reshape(-1)
+        return Lanes(self.owner, self.shape, index, flat, size, self.ins)
+
     def widened(self) -> Lanes:
         """The same lanes with an entry of their own in every block."""
         if self.per_block or self.owner.blocks == 1:

@@ -57,6 +57,7 @@ class Mbarriers:
         self.released: list[Array] = []
         self.known: list[Array] = []
         self.moved = False
+        self._counted: dict[int, Lanes] = {}  # who counted bytes last
 
     def begin(self, lanes: Lanes, counts: Array, widen: Widen | None) -> None:
         """mbarrier.init: `lanes`, one entry for each block, expect `counts` each."""
@@ -130,12 +131,23 @@ class Mbarriers:
         cells = self.cells(lanes)
         total = self.flat("bytes")
         np.add.at(total, cells, amounts)
+        for number in np.unique(cells // self.blocks).tolist():
+            self._counted[number] = lanes
         beyond = np.flatnonzero(np.abs(total[cells]) > MOST)
         if beyond.size:
             entry = int(beyond[0])
             count = int(total[cells[entry]])
             why = f"an mbarrier counts at most {MOST} bytes, this one would {count}"
             raise lane_fault(lanes, entry, why)
+
+    def left(self) -> list[tuple[Lanes, str]]:
+        """Objects with bytes to come: who has counted them last, and a description."""
+        cells = np.flatnonzero((self.flat("bytes") != 0) & self.flat("live"))
+        found = {cell // self.blocks: cell for cell in cells.tolist()[::-1]}
+        return [
+            (self._counted[number], self.describe(cell))
+            for number, cell in found.items()
+        ]
 
     def settle(self, cells: Array, widen: Widen | None) -> None:
         """Ends the phases of these cells that have all arrivals and bytes."""

@@ -21,6 +21,9 @@ class Flight:
         """The cells of `Mbarriers` that it changes."""
         raise NotImplementedError
 
+    def report(self) -> None:
+        """The kernel has ended before it."""
+
     def learn(self) -> None:
         """Its threads know of the end without an mbarrier."""
 
@@ -62,6 +65,25 @@ class PendingCopy:
         return PendingCopy(
             lanes.only(chosen), source, filled, read_bytes, self.group, self.arrivals
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class PendingStore:
+    """Bulk copies out of shared memory that no wait covers.
+
+    group: the number of the bulk group of each lane, a register; moved: whether all
+    has been read and written
+    """
+
+    group: Array
+    moved: bool = False
+
+    def move(self) -> None:
+        """Reads shared memory and writes what it goes to."""
+        raise NotImplementedError
+
+    def report(self) -> None:
+        """The kernel has ended before a wait."""
 
 
 @dataclass(frozen=True)

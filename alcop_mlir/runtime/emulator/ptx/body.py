@@ -279,7 +279,11 @@ class Body:
         fail(line, f"cannot read the operand `{text}`")
 
     def address(self, text: str, line: int) -> Operand:
-        """Reads `[base + offset]`."""
+        """Reads `[base + offset]`, or `[base + offset, {x, y}]` of a tensor."""
+        base, comma, rest = text[1:-1].partition(",")
+        if comma:
+            items = (f"[{base.strip()}]", rest.strip())
+            return Vector(tuple(self.read_operand(item, line) for item in items))
         found = _ADDRESS.match(text)
         if found is None:
             fail(line, f"cannot read the address `{text}`")
