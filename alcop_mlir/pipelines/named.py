@@ -112,7 +112,7 @@ PREPARE = (
     "alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
     "alcop-propagate-layouts,canonicalize,cse,alcop-sink-transposes,canonicalize,"
-    "alcop-fold-paddings,alcop-fold-concats,alcop-fold-transposes,"
+    "alcop-fold-paddings,alcop-fill-channels,alcop-fold-concats,alcop-fold-transposes,"
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
     "alcop-join-contractions)",
     "alcop-prepare-weights",

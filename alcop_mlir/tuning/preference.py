@@ -14,8 +14,8 @@ import numpy as np
 from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 EQUAL = 1.02  # the better of two predictions that are this close may be the worse
-# Parts of K are a kernel more, and move accumulators through memory, which whole programs
-# share: what they gain has to be beyond the error of a model.
+# Parts of K are a kernel more, and move accumulators through memory, which whole
+# programs share: what they gain has to be beyond the error of a model.
 WORTH = 1.1
 _TIE = 1e-4  # of log(seconds)
 _DEEP = (4, 2)

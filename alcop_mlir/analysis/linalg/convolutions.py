@@ -164,8 +164,10 @@ class _Roles:
 def _with_padding(found: Convolution, noalias: bool) -> Convolution:
     """With the padding of its image, if that need not be computed."""
     padding = find_padding(found.image.value, found.op, noalias)
+    few = (found.size(found.loops("channel")) or FEWEST_CHANNELS) < FEWEST_CHANNELS
     if isinstance(padding, Padding) and any(
-        low or high
+        # Few channels are filled up anyway, see few_channels.py.
+        low or (high and not (few and kind == "channel"))
         for low, high, kind in zip(padding.low, padding.high, found.kinds, strict=True)
         if kind != "window"
     ):
@@ -220,8 +222,14 @@ def _seen(window: AxisWindow) -> int:
 
 
 def _has_pitches(image: ir.Value) -> bool:
-    """Whether the distances of pixels follow from the sizes, or are made as values."""
+    """Whether the distances of pixels follow from the sizes, or are made as values.
+
+    Tensors have no layout yet.
+    """
     numbers = range(image.type.rank)
-    return follows_shape(image.type) or all(
-        stride(image, number) is not None for number in numbers
+    is_tensor = isinstance(image.type, ir.RankedTensorType)
+    return (
+        is_tensor
+        or follows_shape(image.type)
+        or all(stride(image, number) is not None for number in numbers)
     )

@@ -8,8 +8,9 @@ chunks of a copy, those of all taps are one run. Changes nothing.
 from __future__ import annotations
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.convolutions import FEWEST_CHANNELS
-from alcop_mlir.analysis.linalg.moving_windows import Convolution
+from alcop_mlir.analysis.linalg.moving_windows import Convolution, loops_of
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.analysis.linalg.zero_fill import why_fill_disturbs
 
@@ -25,6 +26,21 @@ def joined_channels(found: Convolution) -> int:
     """The channels of a pixel, filled up to whole chunks."""
     whole = max(1, CHUNK // element_bytes(found.image.value.type))
     return -(-_channels(found) // whole) * whole
+
+
+def has_whole_filter(found: Convolution) -> bool:
+    """Whether taps of a row are one run of the filter as it lies, with its channels."""
+    kernel, loops = found.filter.value, loops_of(found.filter)
+    is_filled = _channels(found) == joined_channels(found) and not found.backwards
+    lies = loops == filter_order(found) and follows_shape(kernel.type)
+    return is_filled and lies
+
+
+def filter_order(found: Convolution) -> list[int]:
+    """The filter's loops: the channels behind the last taps, columns where they are."""
+    loops, columns = loops_of(found.filter), found.columns
+    inner = [*found.taps, *found.loops("channel")]
+    return [*inner, *columns] if loops[-1] in columns else [*columns, *inner]
 
 
 def why_not_joined(found: Convolution) -> str | None:

@@ -47,16 +47,8 @@ def find_preparation(function: ir.Operation) -> Preparation | None:
     if len(blocks) != 1:
         return None
     (block,) = blocks
-    known: dict[Any, frozenset[int]] = {
-        block.arguments[number]: frozenset([number]) for number in weights_of(function)
-    }
-    made: list[Any] = []
-    for op in (one.operation for one in block.operations):
-        reads = list(_values_read(op, block))
-        if _is_tensor_code(op) and all(value in known for value in reads):
-            numbers = frozenset[int]().union(*(known[value] for value in reads))
-            known.update((result, numbers) for result in op.results)
-            made.append(op)
+    known = values_of_weights(function)
+    made = _made(known, block)
     moved = _moved(made, known, block, weights_of(function))
     inside = {*moved}
     results = [one for op in moved for one in op.results if _is_read(one, inside)]
@@ -65,6 +57,29 @@ def find_preparation(function: ir.Operation) -> Preparation | None:
     needed, numbers = _needed(results, made, block)
     weights = sorted(numbers) or weights_of(function)[:1]
     return Preparation(tuple(weights), tuple(needed), tuple(results))
+
+
+def values_of_weights(function: ir.Operation) -> dict[Any, frozenset[int]]:
+    """Values of a function's only block that depend on its weights alone, or nothing.
+
+    With each the numbers of the weights. The weights are such values.
+    """
+    (block,) = function.regions[0].blocks
+    known: dict[Any, frozenset[int]] = {
+        block.arguments[number]: frozenset([number]) for number in weights_of(function)
+    }
+    for op in (one.operation for one in block.operations):
+        reads = list(_values_read(op, block))
+        if _is_tensor_code(op) and all(value in known for value in reads):
+            numbers = frozenset[int]().union(*(known[value] for value in reads))
+            known.update((result, numbers) for result in op.results)
+    return known
+
+
+def _made(known: Container[Any], block: ir.Block) -> list[Any]:
+    """The ops of a block that make known values, in order."""
+    every = (one.operation for one in block.operations)
+    return [one for one in every if any(result in known for result in one.results)]
 
 
 def weights_of(function: ir.Operation) -> list[int]:

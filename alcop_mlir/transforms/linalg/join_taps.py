@@ -21,7 +21,11 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.constant_arrays import is_global
-from alcop_mlir.analysis.linalg.few_channels import joined_channels
+from alcop_mlir.analysis.linalg.few_channels import (
+    filter_order,
+    has_whole_filter,
+    joined_channels,
+)
 from alcop_mlir.analysis.linalg.moving_windows import Axis, Convolution, loops_of
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.passes import build, sizes
@@ -36,7 +40,7 @@ def join_taps(found: Convolution) -> Any:
     Its loops are those of `found`: the last one of the window has one iteration, that
     of the channels goes through those of all its taps.
     """
-    order = _filter_order(found)
+    order = filter_order(found)
     values = [_rows(found), _taps(found, order), found.output.value]
     maps = [
         _image_map(found),
@@ -48,12 +52,13 @@ def join_taps(found: Convolution) -> Any:
 
 
 def say_what_is_joined(found: Convolution) -> None:
-    """A remark that image and filter are copied; a constant is so without a kernel."""
-    is_free = is_global(found.filter.value)
+    """A remark that image and filter are copied; a constant costs no kernel."""
+    is_free = is_global(found.filter.value) or has_whole_filter(found)
+    (channel,) = found.dimensions("channel")
     diagnostics.remark(
         found.op,
         f"{'image is' if is_free else 'image and filter are'} copied, with "
-        f"{joined_channels(found)} channels for {found.size(found.loops('channel'))} "
+        f"{joined_channels(found)} channels for {found.source.type.shape[channel]} "
         f"and zeros around the image: the {found.extent_of_taps(found.axes[-1])} taps "
         "of a row become one run",
     )
@@ -105,7 +110,7 @@ def _padded_image(found: Convolution) -> tuple[Any, list[Any]]:
 
 
 def _taps(found: Convolution, order: Sequence[int]) -> Any:
-    """A copy of the filter with zeros for further channels, taps of a row as one."""
+    """The filter with zeros for further channels, taps of a row as one; or a copy."""
     kernel, last = found.filter.value, found.axes[-1]
     loops, (channel,) = loops_of(found.filter), found.loops("channel")
     extents = dict(zip(loops, kernel.type.shape, strict=True))
@@ -113,18 +118,13 @@ def _taps(found: Convolution, order: Sequence[int]) -> Any:
     extents[channel] = joined_channels(found)
     shape = [extents[loop] for loop in order]
     low, backwards = [0] * len(shape), found.backwards
-    buffer = _in_zeros(kernel, loops, order, shape, low, copied, backwards)
+    buffer = kernel
+    if not has_whole_filter(found):
+        buffer = _in_zeros(kernel, loops, order, shape, low, copied, backwards)
     extents[channel] *= found.extent_of_taps(last)
     extents[order[order.index(channel) - 1]] = 1
     kind = build.memref_like(buffer.type, [extents[loop] for loop in order])
     return build.reinterpreted(kind, buffer)
-
-
-def _filter_order(found: Convolution) -> list[int]:
-    """Its loops: the channels behind the last taps, columns where they are."""
-    loops, columns = loops_of(found.filter), found.columns
-    inner = [*found.taps, *found.loops("channel")]
-    return [*inner, *columns] if loops[-1] in columns else [*columns, *inner]
 
 
 def _in_zeros(
