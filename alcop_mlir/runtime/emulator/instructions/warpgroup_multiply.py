@@ -336,9 +336,7 @@ def _wait(cohort: Cohort, mask: Mask, newest: int) -> None:
     state.settle(left)
     watcher = cohort.batch.warpgroup_watcher
     if watcher is not None:
-        over = [lanes for one in ready for lanes in _reads_of(cohort, one)]
-        going = [lanes for one in left for lanes in _reads_of(cohort, one)]
-        watcher.on_complete(over, going)
+        watcher.on_complete(lanes for one in ready for lanes in _reads_of(cohort, one))
 
 
 def _reads_of(cohort: Cohort, one: PendingMultiply) -> Iterator[Lanes]:

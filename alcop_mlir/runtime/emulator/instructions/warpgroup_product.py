@@ -7,6 +7,7 @@ all blocks and warpgroups.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -41,6 +42,9 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 
 _ROWS = 16  # of D, in a warp
+# Products beyond which OpenBLAS starts threads for each matrix: these cost more than they
+# gain, and many times as much where other processes are busy.
+_MOST = 2**18
 _GROUP, _PLACE = 8, 4  # lanes of a warp: row groups, and columns of them
 
 
@@ -118,7 +122,7 @@ def _runs(ready: Sequence[PendingMultiply]) -> Iterator[list[PendingMultiply]]:
     """Multiplications that may be done as one, in their order."""
     run: list[PendingMultiply] = []
     for one in ready:
-        if run and not _joins(run[0], one):
+        if run and not _joins(run, one):
             yield run
             run = []
         run.append(one)
@@ -126,10 +130,12 @@ def _runs(ready: Sequence[PendingMultiply]) -> Iterator[list[PendingMultiply]]:
         yield run
 
 
-def _joins(first: PendingMultiply, one: PendingMultiply) -> bool:
+def _joins(run: Sequence[PendingMultiply], one: PendingMultiply) -> bool:
+    first = run[0]
     f, g = first.form, one.form
     return (
-        f.types[0] == "f32"
+        math.prod(f.shape) * (len(run) + 1) <= _MOST
+        and f.types[0] == "f32"
         and (f.shape, f.types, f.d, f.sign) == (g.shape, g.types, g.d, g.sign)
         and bool((one.adds | ~one.active).all())
         and np.array_equal(first.active, one.active)

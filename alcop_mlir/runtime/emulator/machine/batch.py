@@ -125,8 +125,8 @@ class WarpgroupWatcher(Protocol):
     def on_issue(self, lanes: Lanes) -> None:
         """A read by these warps, each of them as one, begins."""
 
-    def on_complete(self, lanes: Iterable[Lanes], pending: Iterable[Lanes]) -> None:
-        """The reads `lanes` are over; those of `pending` are not."""
+    def on_complete(self, reads: Iterable[Lanes]) -> None:
+        """These reads are over."""
 
     def report(
         self,
