@@ -42,8 +42,8 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 
 _ROWS = 16  # of D, in a warp
-# Products beyond which OpenBLAS starts threads for each matrix: these cost more than they
-# gain, and many times as much where other processes are busy.
+# Multiplications in a matrix beyond which OpenBLAS starts threads for it: these cost more
+# than they gain, and many times as much where other processes are busy.
 _MOST = 2**18
 _GROUP, _PLACE = 8, 4  # lanes of a warp: row groups, and columns of them
 
