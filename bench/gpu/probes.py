@@ -59,6 +59,7 @@ def all_probes() -> list[Probe]:
         *_matrix_moves(),
         *_mma(),
         *_copies(),
+        *_mbarriers(),
         _swizzle(),
         *_conversions(),
         *_shuffles(),
@@ -192,6 +193,21 @@ def _copies() -> Iterator[Probe]:
     ):
         inputs = (source.view(np.uint32), sizes.astype(np.uint32))
         yield Probe(name, "cp_async", inputs, 4 * WARP_SIZE, ((name, "bits"),))
+
+
+def _mbarriers() -> Iterator[Probe]:
+    """Counts and phases, and copies that arrive; those of the copy engine on Hopper."""
+    given = generator_of("mbarrier_counts").integers(0, 2**12, WARP_SIZE, np.uint32)
+    forms = (("mbarrier_counts", "bits"),)
+    yield Probe("mbarrier_counts", "mbarrier", (given,), 6 * WARP_SIZE, forms)
+    source = np.arange(1, 1 + 4 * WARP_SIZE, dtype=np.uint32)
+    for name, file, capability in (
+        ("mbarrier_copies", "mbarrier", 80),
+        ("bulk_copy", "bulk_copy", 90),
+        ("bulk_reduce", "bulk_copy", 90),
+    ):
+        forms = ((name, "bits"),)
+        yield Probe(name, file, (source,), 4 * WARP_SIZE, forms, capability=capability)
 
 
 def _swizzle() -> Probe:

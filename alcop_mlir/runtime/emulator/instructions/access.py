@@ -227,7 +227,9 @@ def store_shared(cohort: Cohort, lanes: Lanes, value: Array) -> None:
     note_shared(cohort, lanes)
     write_shared(cohort, lanes, entries)
     if shadow is not None and cohort.storing is not None:
-        shadow.taint(lanes, lanes.pick(cohort.storing))
+        by_block = len(cohort.storing) > 1
+        each = lanes.widened() if by_block else lanes
+        shadow.taint(each, each.pick(cohort.storing))
     if shadow is not None and overlaps is not None:
         differs = _bits(read_shared(cohort, lanes)) != _bits(entries)
         clash = np.flatnonzero(differs)  # counted through the blocks, if by block
