@@ -1,11 +1,13 @@
 """Whole models from torch: kernels, tensor cores, bytes, seconds, size, errors.
 
     python bench/bench_models.py [--small [--run]] [--types f16,bf16,f32]
+                                 [--batch N,...] [--tokens N,...] [--by-kernel]
                                  [MODEL or FILE ...]
     python bench/bench_models.py --scale
 
 No GPU is needed, but the extra `torch` for names of models (default: all of them), as
-published: one image of 224x224, 128 tokens. `--small` takes the sizes of
+published: one image of 224x224, 128 tokens, or as many images or sequences as `--batch`
+and tokens in each as `--tokens` say. `--small` takes the sizes of
 `examples/models/small.py`. FILE is a program that was exported before, as
 `test/models/fixtures/mlp_f16.mlir`: then nothing of torch is needed.
 
@@ -16,7 +18,8 @@ of them, against torch in f64, relative to the largest element.
 `--scale` compares BERT of 12 layers with that of 2, and prints the allowed seconds.
 
 Bytes moved are those that each kernel reads and writes, once each, beside the fewest
-that any could move (`moved_bytes.py`, `least_bytes.py`).
+that any could move (`moved_bytes.py`, `least_bytes.py`), and those of the best fusion,
+where that was counted by hand (`fused_bytes.py`). `--by-kernel` lists them by kernel.
 Seconds are CPU time, that of ptxas apart, and wall time. Prints a table in Markdown;
 records go to bench/results/models.jsonl.
 """
@@ -30,14 +33,16 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from bench_compile import Cost, cost
+from fused_bytes import fused_bytes
 from least_bytes import least_bytes
 from model_figures import Figures, figures
 from model_runs import MODES, Values, stored_values, worst_error
-from moved_bytes import moved_bytes
+from moved_bytes import Moved, moved_by_kernel
 from records import store
 from rich.console import Console
 from rich.progress import track
@@ -52,6 +57,7 @@ from alcop_mlir.target import find_target
 MODELS = (
     "mlp resnet18 resnet50 vgg16 bert_layer bert gpt2_block gpt2 llama_block llama_step"
 ).split()
+WITHOUT_TOKENS = ("mlp", "resnet18", "resnet50", "vgg16", "llama_step")
 TYPES = ("f16", "bf16", "f32")
 SCALE = ("bert", "bert_12", "resnet18")
 # CPU seconds, and how many times those, and the bytes, of 2 layers 12 may take.
@@ -60,18 +66,23 @@ ALLOWED_RATIO = 1.5
 HEADER = (
     "model", "type", "kernels", "once", "stored",
     "contractions", "kernels on tensor cores", "pipelined",
-    "moved", "least", "workspace", "bundle",
+    "moved", "least", "fused", "workspace", "bundle",
     "compile s", "ptxas s", "wall s", "error", "modes",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Program:
-    """A model, or a file, and the type of its floats."""
+    """A model, or a file, and the type of its floats; how many sequences, of what size.
+
+    batch: images, or sequences of `tokens`; of models as published
+    """
 
     name: str
     dtype: str
     small: bool
+    batch: int = 1
+    tokens: int = 128
 
     def loaded(self) -> tuple[Input, Values | None]:
         """The program, read or exported; and values to run it with, of small ones."""
@@ -82,7 +93,7 @@ class Program:
             warnings.simplefilter("ignore", FutureWarning)  # of torch's own code
             import model_exports
 
-            text, values = model_exports.exported(self.name, self.dtype, self.small)
+            text, values = model_exports.exported(**asdict(self))
         return inputs.read_text(text), values
 
     @property
@@ -90,12 +101,28 @@ class Program:
         """Whether somebody has exported it before."""
         return self.name.endswith(".mlir")
 
+    @property
+    def title(self) -> str:
+        """Its name, and its sizes where these are not the usual ones."""
+        name, tokens = Path(self.name).stem, f" of {self.tokens}"
+        if (self.batch, self.tokens) == (1, 128):
+            return name
+        return f"{name}, {self.batch}{'' if name in WITHOUT_TOKENS else tokens}"
+
+    @property
+    def fused(self) -> int | None:
+        """Bytes of the best fusion, of elements of 16 bits."""
+        if self.small or self.dtype == "f32":
+            return None
+        return fused_bytes(self.name, self.batch, self.tokens)
+
 
 @dataclass(frozen=True)
 class Compiled:
     """A program's bundle, what was said of it, what it took, and what it is.
 
-    moved, least: bytes of global memory, see moved_bytes.py and least_bytes.py
+    kernels: what each moves, in order
+    least: bytes of global memory, see least_bytes.py
     error: see model_runs.py; None where it was not run
     """
 
@@ -104,9 +131,14 @@ class Compiled:
     remarks: tuple[str, ...]
     cost: Cost
     figures: Figures
-    moved: int
+    kernels: tuple[Moved, ...]
     least: int
     error: float | None
+
+    @property
+    def moved(self) -> int:
+        """Bytes of global memory, see moved_bytes.py."""
+        return sum(one.bytes for one in self.kernels)
 
     @property
     def seconds(self) -> float:
@@ -116,8 +148,9 @@ class Compiled:
     def row(self) -> list[str]:
         """One line of the table."""
         found, program = self.figures, self.program
+        fused = program.fused
         return [
-            Path(program.name).stem,
+            program.title,
             program.dtype,
             str(found.kernels),
             str(found.once),
@@ -127,6 +160,7 @@ class Compiled:
             str(found.pipelined),
             f"{size(self.moved)}, {self.moved / self.least:.1f}x",
             size(self.least),
+            "" if fused is None else f"{size(fused)}, {self.moved / fused:.2f}x",
             size(found.workspace),
             size(found.stored_bytes),
             f"{self.cost.own:.1f}",
@@ -143,6 +177,7 @@ class Compiled:
         """For bench/results."""
         figures = {**asdict(self.figures), "reasons": list(self.figures.reasons)}
         moved = {"moved": self.moved, "least": self.least, "error": self.error}
+        moved["fused"] = self.program.fused
         return {**asdict(self.program), **asdict(self.cost), **figures, **moved}
 
 
@@ -157,7 +192,7 @@ def compiled(program: Program, target: str, runs: bool = False) -> Compiled:
     (bundle,) = made
     said = tuple(dict.fromkeys(remarks.getvalue().splitlines()))
     with diagnostics.collect():
-        moved = moved_bytes(source, options, bundle.function().name)
+        kernels = moved_by_kernel(source, options, bundle.function().name)
     if program.is_file:
         values = stored_values(program.name, bundle.function())
     return Compiled(
@@ -166,7 +201,7 @@ def compiled(program: Program, target: str, runs: bool = False) -> Compiled:
         said,
         spent,
         figures(bundle, said),
-        moved,
+        kernels,
         least_bytes(bundle.function()),
         worst_error(bundle, values) if runs and values is not None else None,
     )
@@ -186,7 +221,12 @@ def programs(given: argparse.Namespace) -> Iterator[Program]:
             known = (dtype for dtype in TYPES if name.endswith(f"_{dtype}.mlir"))
             yield Program(name, next(known, ""), given.small)
         else:
-            yield from (Program(name, dtype, given.small) for dtype in types)
+            sizes = [(1, 128)] if given.small else product(given.batch, given.tokens)
+            yield from (
+                Program(name, dtype, given.small, batch, tokens)
+                for batch, tokens in sizes
+                for dtype in types
+            )
 
 
 def heading() -> str:
@@ -198,6 +238,13 @@ def heading() -> str:
 def line(cells: Sequence[str]) -> str:
     """A row of the table."""
     return f"| {' | '.join(cells)} |"
+
+
+def by_kernel(done: Compiled) -> Iterator[str]:
+    """What each kernel moves, the share of all, and its blocks."""
+    for number, one in enumerate(done.kernels, 1):
+        moved = f"{size(one.bytes):>10} {one.bytes / done.moved:6.1%}"
+        yield f"{number:5} {moved}  {one.name}, {one.blocks} blocks"
 
 
 def scale(done: Sequence[Compiled]) -> Iterator[str]:
@@ -231,6 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed.append(f"{program.name} {program.dtype}: {error}")
         else:
             print(line(done[-1].row()), flush=True)
+            for text in by_kernel(done[-1]) if given.by_kernel else ():
+                print(text)
     for one in done:
         for reason in one.figures.reasons:
             print(f"{one.program.name} {one.program.dtype}: {reason}")
@@ -250,6 +299,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", action="store_true", help="12 layers against 2")
     about = f"of {', '.join(TYPES)}; f32 as tf32"
     parser.add_argument("--types", type=_types, metavar="T,...", help=about)
+    parser.add_argument("--batch", type=_sizes, default=[1], metavar="N,...")
+    parser.add_argument("--tokens", type=_sizes, default=[128], metavar="N,...")
+    parser.add_argument("--by-kernel", action="store_true", help="bytes of each")
     parser.add_argument("--target", default="sm_80")
     return parser
 
@@ -264,6 +316,13 @@ def _types(text: str) -> list[str]:
     for one in text.split(","):
         _check("type", one, TYPES)
     return text.split(",")
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = [int(one) if one.isdecimal() else 0 for one in text.split(",")]
+    if 0 in sizes:
+        raise argparse.ArgumentTypeError(f"got '{text}', expected numbers from 1 on")
+    return sizes
 
 
 def _check(what: str, name: str, known: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,43 +28,65 @@ from vgg import Vgg16  # noqa: E402
 
 from alcop_mlir.torch.export import array_of, traced  # noqa: E402
 
-
-def _image() -> tuple[Tensor, ...]:
-    return (torch.randn(1, 3, 224, 224),)
+Inputs = Callable[[int, int], tuple[Tensor, ...]]
 
 
-def _tokens() -> tuple[Tensor, ...]:
-    return (torch.randint(1000, (1, 128)),)
+def _images(batch: int, _: int) -> tuple[Tensor, ...]:
+    return (torch.randn(batch, 3, 224, 224),)
 
 
-def _features(width: int) -> tuple[Tensor, ...]:
-    return (torch.randn(1, 128, width),)
+def _rows(batch: int, _: int) -> tuple[Tensor, ...]:
+    return (torch.randn(128 * batch, 784),)
 
 
-def _step() -> tuple[Tensor, ...]:
-    keys, values = torch.randn(2, 1, 8, 1024, 128)
-    return torch.randn(1, 1, 4096), torch.tensor([500]), keys, values
+def _tokens(batch: int, tokens: int) -> tuple[Tensor, ...]:
+    return (torch.randint(1000, (batch, tokens)),)
 
 
-# As published: one image, 128 tokens, or one token after 500 others.
-REAL = {
-    "mlp": Small(lambda: Mlp((784, 1024, 1024, 16)), lambda: (torch.randn(128, 784),)),
-    "resnet18": Small(resnet18, _image),
-    "resnet50": Small(resnet50, _image),
-    "vgg16": Small(Vgg16, _image),
-    "bert_layer": Small(BertLayer, lambda: _features(768)),
-    "bert": Small(lambda: Bert(2), _tokens),
-    "bert_12": Small(lambda: Bert(12), _tokens),
-    "gpt2_block": Small(Gpt2Block, lambda: _features(768)),
-    "gpt2": Small(lambda: Gpt2(2), _tokens),
-    "llama_block": Small(LlamaBlock, lambda: _features(4096)),
-    "llama_step": Small(lambda: LlamaStep(LlamaBlock()), _step),
+def _features(width: int) -> Inputs:
+    return lambda batch, tokens: (torch.randn(batch, tokens, width),)
+
+
+def _step(batch: int, _: int) -> tuple[Tensor, ...]:
+    keys, values = torch.randn(2, batch, 8, 1024, 128)
+    return torch.randn(batch, 1, 4096), torch.tensor([500]), keys, values
+
+
+# As published: models, and inputs for so many images or sequences, and tokens in each.
+# A step is one token after 500 others.
+REAL: dict[str, tuple[Callable[[], nn.Module], Inputs]] = {
+    "mlp": (lambda: Mlp((784, 1024, 1024, 16)), _rows),
+    "resnet18": (resnet18, _images),
+    "resnet50": (resnet50, _images),
+    "vgg16": (Vgg16, _images),
+    "bert_layer": (BertLayer, _features(768)),
+    "bert": (lambda: Bert(2), _tokens),
+    "bert_12": (lambda: Bert(12), _tokens),
+    "gpt2_block": (Gpt2Block, _features(768)),
+    "gpt2": (lambda: Gpt2(2), _tokens),
+    "llama_block": (LlamaBlock, _features(4096)),
+    "llama_step": (lambda: LlamaStep(LlamaBlock()), _step),
 }
 
 
-def exported(name: str, dtype: str, small: bool) -> tuple[str, Values | None]:
-    """A model's program, in one of `TYPES`; of small ones, values and results too."""
-    model, inputs = (SMALL if small else REAL)[name].made(TYPES[dtype])
+def exported(
+    name: str, dtype: str, small: bool, batch: int = 1, tokens: int = 128
+) -> tuple[str, Values | None]:
+    """A model's program, in one of `TYPES`; of small ones, values and results too.
+
+    batch, tokens: of real ones; small ones have their own
+    """
+    if small:
+        made = SMALL[name]
+    else:
+        model, inputs = REAL[name]
+        made = Small(model, lambda: inputs(batch, tokens))
+    return _exported(*made.made(TYPES[dtype]), small)
+
+
+def _exported(
+    model: nn.Module, inputs: tuple[Tensor, ...], small: bool
+) -> tuple[str, Values | None]:
     if small:
         _randomize(model)
     graph, weights = traced(model, inputs)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.host.host_function import host_functions
@@ -45,15 +46,39 @@ _BY_BLOCKS = ("memref.copy", "alcop.gather")
 _SIZES = 6  # operands of a launch: blocks and threads along x, y, z
 
 
+@dataclass(frozen=True)
+class Moved:
+    """What one kernel moves.
+
+    blocks: how many, or 0 if that is known at run time only
+    """
+
+    name: str
+    blocks: int
+    bytes: int
+
+
 def moved_bytes(source: Input, options: Options, name: str) -> int:
     """Of all kernels of function `name` of `source`, of known sizes, in a call.
 
     The module of `source` is compiled in part.
     """
+    return sum(one.bytes for one in moved_by_kernel(source, options, name))
+
+
+def moved_by_kernel(source: Input, options: Options, name: str) -> tuple[Moved, ...]:
+    """As `moved_bytes`, by kernel, in the order of the launches."""
     module = source.module.operation
     run_pipeline(module, _until_launched(options))
     (function,) = (one for one in host_functions(module) if name_of(one) == name)
-    return sum(launch_bytes(one) for one in walk(function, "gpu.launch"))
+    with module.context:
+        return tuple(map(_moved, walk(function, "gpu.launch")))
+
+
+def _moved(launch: ir.Operation) -> Moved:
+    blocks = [constant(one) or 0 for one in list(launch.operands)[:3]]
+    kernel = ir.StringAttr(launch.attributes["alcop.kernel"]).value
+    return Moved(kernel, math.prod(blocks), launch_bytes(launch))
 
 
 def _until_launched(options: Options) -> str:

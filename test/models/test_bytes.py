@@ -10,6 +10,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
+from fused_bytes import fused_bytes
 from least_bytes import least_bytes
 from moved_bytes import moved_bytes
 
@@ -174,3 +175,21 @@ def test_vectors_of_threads() -> None:
       return %y : {kind}
     }}"""
     assert moved_bytes(inputs.read(text), compiler.Options(), "f") == 2 * 6 * 256 * 4
+
+
+@pytest.mark.parametrize(
+    ("model", "batch", "tokens", "megabytes"),
+    [
+        ("bert_layer", 1, 128, 19.3),
+        ("bert_layer", 8, 512, 177.7),
+        ("gpt2_block", 1, 1024, 55.1),
+        ("resnet50", 1, 128, 107.8),
+        ("resnet50", 16, 128, 959.9),
+    ],
+)
+def test_the_best_fusion(model: str, batch: int, tokens: int, megabytes: float) -> None:
+    """As another program has added them up."""
+    found = fused_bytes(model, batch, tokens)
+    assert found is not None
+    assert round(found / 1e6, 1) == megabytes
+    assert fused_bytes("vgg16", 1, 128) is None
