@@ -37,7 +37,13 @@ from alcop_mlir.runtime.emulator.machine.faults import (
     fault,
     location_of_mask,
 )
-from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, live
+from alcop_mlir.runtime.emulator.machine.warps import (
+    LANE_BIT,
+    LANES,
+    Mask,
+    compact,
+    live,
+)
 from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
@@ -167,7 +173,7 @@ class Runner:
             normal = live(mask)
             if normal is False:
                 return
-            mask = None if normal is None else mask
+            mask = None if normal is None else compact(mask)
         if pc >= len(self.program.code):  # falling off the end is a return
             self._exit(cohort, mask)
             return

@@ -33,13 +33,14 @@ def _field(descriptor: Array, low: int, bits: int) -> Array:
     return (descriptor >> np.uint64(low)).astype(S64) & ((1 << bits) - 1)
 
 
-def chunk_addresses(descriptor: Array, extent: int, is_k_major: bool) -> Array:
+def chunk_addresses(descriptor: Array, rows: Array, is_k_major: bool) -> Array:
     """The address of each chunk of an operand, in bytes.
 
     descriptor: uint64 (...)
-    extent: rows of M (columns of N), of which K-major operands have two chunks each;
-    of MN-major ones there are `extent` / 8 chunks in each of 16 rows of K
-    Returns int64 (..., extent, 2), or (..., 16, extent / 8) of an MN-major operand.
+    rows: those of M (columns of N) that are wanted, (n,) or (..., n), whole eights; of
+    K-major operands each has two chunks, of MN-major ones eight have one in each of 16
+    rows of K
+    Returns int64 (..., n, 2), or (..., 16, n / 8) of an MN-major operand.
     """
     start = _field(descriptor, 0, 14)[..., None, None] * CHUNK
     leading = _field(descriptor, 16, 14)[..., None, None] * CHUNK
@@ -48,11 +49,11 @@ def chunk_addresses(descriptor: Array, extent: int, is_k_major: bool) -> Array:
     width = _WIDTHS[_field(descriptor, 62, 2)][..., None, None]
     pitch = CHUNK * width
     if is_k_major:
-        row, chunk = np.arange(extent)[:, None], np.arange(2)
+        row, chunk = rows[..., None], np.arange(2)
         step = np.where(width == 1, leading, CHUNK)
         offset = row % _ROWS * pitch + row // _ROWS * stride + chunk * step
     else:
-        row, chunk = np.arange(2 * _ROWS)[:, None], np.arange(extent // _ROWS)
+        row, chunk = np.arange(2 * _ROWS)[:, None], rows[..., None, ::_ROWS] // _ROWS
         along = np.where(width == 1, stride, leading)
         down = np.where(width == 1, leading, stride)
         offset = chunk % width * CHUNK + chunk // width * along

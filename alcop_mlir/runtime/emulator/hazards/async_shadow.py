@@ -75,11 +75,17 @@ class AsyncShadow(SharedShadow):
         if raced.any() or (state & IN_FLIGHT).any():
             self._explain_read(access)
         self._check_proxy(access)
+        self.begin_reads(at, access.warp, access.ins.line)
+
+    def begin_reads(
+        self, at: Array, warp: Array | int, line: int, times: np.int32 = _ONE
+    ) -> None:
+        """So many reads of each of these granules begin, the last one by `warp`."""
         if self.reading is None or self.reading.size != self.state.size:
             self.reading = np.zeros(self.state.size, np.int32)
             self.reader = np.zeros((2, self.state.size), np.int32)
-        np.add.at(self.reading, at.reshape(-1), _ONE)
-        self.reader[0][at], self.reader[1][at] = access.warp, access.ins.line
+        np.add.at(self.reading, at.reshape(-1), times)
+        self.reader[0][at], self.reader[1][at] = warp, line
 
     def check_proxy(self, lanes: Lanes) -> None:
         """Before a read through the async proxy, whoever looks for races otherwise."""

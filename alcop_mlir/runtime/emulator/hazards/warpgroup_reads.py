@@ -6,14 +6,17 @@ warp its rows of A, and all of B.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
-from alcop_mlir.runtime.emulator.hazards.shared_shadow import SharedAccess
+from alcop_mlir.runtime.emulator.hazards.shared_shadow import WRITTEN, SharedAccess
+from alcop_mlir.runtime.emulator.machine.clocks import MANY_LANES
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead
 from alcop_mlir.runtime.emulator.machine.warps import Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -31,23 +34,77 @@ class WarpgroupReads:
         self.reports = reports
         self.name_block = name_block
 
-    def on_issue(self, lanes: Lanes) -> None:
+    def on_issue(self, read: OperandRead) -> None:
         """A read by these warps, each of them as one, begins."""
+        granules = self._granules(read)
+        if granules is not None and self._is_ready(granules, self._warps(read)):
+            warps = self._warps(read)
+            times = len(warps) // len(granules)
+            line = read.ins.line
+            self.shadow.begin_reads(granules, int(warps[-1]), line, np.int32(times))
+            return
+        lanes = read.lanes()
         self.shadow.on_async_read(lanes)
         state = self.shadow.state.take(SharedAccess(self.shadow, lanes, True).at)
         if not state.all():
             self._report_unwritten(lanes)
+
+    def on_complete(self, read: OperandRead) -> None:
+        """It is over: a read of this moment."""
+        granules, shadow = self._granules(read), self.shadow
+        if granules is None or shadow.reading is None:
+            shadow.on_async_read_end(read.lanes(), collective=True)
+            return
+        warps = self._warps(read)
+        times = np.int32(len(warps) // len(granules))
+        np.subtract.at(shadow.reading, granules.reshape(-1), times)
+        stamp = shadow.clocks.start[0, warps] + np.int32(MANY_LANES)
+        cells = (
+            granules.reshape(len(granules), -1, 1),
+            warps.reshape(len(granules), 1, -1),
+        )
+        shadow.read[cells] = stamp.reshape(len(granules), 1, -1)
+        shadow.read_line[cells] = read.ins.line
+
+    def _granules(self, read: OperandRead) -> Array | None:
+        """What each active warp reads, (1|warps, n), 1 where they all read the same.
+
+        None where it depends on the block.
+        """
+        if self.shadow.copies > 1 or len(read.offset) > 1 or len(read.active) > 1:
+            return None
+        offset = read.offset[0]
+        if len(offset) > 1:
+            offset = offset[read.active[0]]
+        first = offset[..., None] // self.shadow.granule
+        return (first + np.arange(read.size // self.shadow.granule)).reshape(
+            len(offset), -1
+        )
+
+    def _warps(self, read: OperandRead) -> Array:
+        """The active warps, numbered in their block."""
+        return read.owner.first_warp + np.flatnonzero(read.active[0])
+
+    def _is_ready(self, granules: Array, warps: Array) -> bool:
+        """Whether one engine has written all that, before what all warps have seen.
+
+        That is nearly always so; what is not is looked at by warp and granule.
+        """
+        shadow, clocks = self.shadow, self.shadow.clocks
+        writer = shadow.writer.take(granules)
+        column = int(writer.flat[0])
+        if column < clocks.warps or (writer != column).any():
+            return False
+        if (shadow.state.take(granules) != WRITTEN).any():
+            return False
+        seen = clocks.horizon[0, warps, column]
+        return bool(shadow.written.take(granules).max() < seen.min())
 
     def _report_unwritten(self, lanes: Lanes) -> None:
         origins = self.shadow.on_read(lanes, collective=True)
         if origins is not None:
             for number in np.unique(origins[origins != 0]).tolist():
                 self.shadow.report_unwritten(number, "is multiplied", lanes.ins)
-
-    def on_complete(self, reads: Iterable[Lanes]) -> None:
-        """These reads are over."""
-        for lanes in reads:
-            self.shadow.on_async_read_end(lanes, collective=True)
 
     def report(
         self,

@@ -182,6 +182,11 @@ def shared_lanes(access: Access, width: int = LANES) -> Lanes:
     return lanes
 
 
+def check_shared(cohort: Cohort, lanes: Lanes) -> None:
+    """Faults unless every access lies in shared memory, and is aligned."""
+    _check(cohort, lanes, cohort.batch.shared.size, "shared")
+
+
 def check_read(cohort: Cohort, lanes: Lanes, collective: bool = False) -> None:
     """Looks for races of a read, and notes which of its bytes nothing has written."""
     shadow = cohort.batch.shadow

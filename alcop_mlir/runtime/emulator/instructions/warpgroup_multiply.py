@@ -23,16 +23,17 @@ from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import (
 )
 from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U32, U64, Array
 from alcop_mlir.runtime.emulator.instructions import access, warpgroup_product
-from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
-from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
+from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
 from alcop_mlir.runtime.emulator.machine.warpgroups import (
     MISSING_FENCE,
     NEVER_WAITED,
     REGISTER_IN_FLIGHT,
+    WARPS,
+    OperandRead,
     PendingMultiply,
     WarpgroupForm,
 )
@@ -47,6 +48,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
+_ROWS = 16  # of A and D, in a warp
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
 _FP8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
 # Types of D, A and B, and K. PTX ISA, "wgmma.mma_async", "Description".
@@ -157,20 +159,27 @@ def _issue(
 ) -> None:
     R, ins, state = cohort.R, form.ins, cohort.wgmma
     active = _active(cohort, mask)
-    a = None if a_read is None else _by_warp(cohort, mask, a_read(R).view(U64), ins)
-    b = _by_warp(cohort, mask, b_read(R).view(U64), ins)
     adds = _by_warp(cohort, mask, scale(R), ins)
-    given = [b, adds] if a is None else [a, b, adds]
+    b = _by_warp(cohort, mask, b_read(R).view(U64), ins)
+    given, a_at = [b, adds], None
+    if a_read is not None:
+        a = _by_warp(cohort, mask, a_read(R).view(U64), ins)
+        given.append(a)
+        rank = (cohort.first_warp + np.arange(cohort.warps)) % WARPS
+        rows = rank[:, None] * _ROWS + np.arange(_ROWS)
+        a_at = chunk_addresses(a, rows, form.k_major[0])
     cohort.batch.warpgroup_order.issue(cohort, ins, active, given)
     _check_registers(cohort, form, active)
-    reads = tuple(_operand_lanes(cohort, active, form, a, b))
-    watcher = cohort.batch.warpgroup_watcher
-    if watcher is not None:
-        for lanes in reads:
-            watcher.on_issue(lanes)
+    rows = np.arange(form.shape[1])
+    b_at = chunk_addresses(_agreed(b, active), rows, form.k_major[1])
     registers = tuple(R[slot] for slot in form.a)
     group = np.broadcast_to(state.committed, active.shape)
-    pending = PendingMultiply(form, active, group, a, b, registers, adds, reads)
+    pending = PendingMultiply(form, active, group, a_at, b_at, registers, adds)
+    watcher = cohort.batch.warpgroup_watcher
+    for read in _reads(cohort, pending):
+        _check_bounds(cohort, read)
+        if watcher is not None:
+            watcher.on_issue(read)
     if cohort.batch.early:
         pending = warpgroup_product.read_now(cohort, pending)
     state.settle([*state.pending, pending])
@@ -197,37 +206,26 @@ def _by_warp(cohort: Cohort, mask: Mask, x: Array, ins: Instruction) -> Array:
     return first[:, :, 0]
 
 
-def _operand_lanes(
-    cohort: Cohort, active: Array, form: WarpgroupForm, a: Array | None, b: Array
-) -> Iterator[Lanes]:
+def _agreed(x: Array, active: Array) -> Array:
+    """x (1|blocks, 1|warps) as (1|blocks, 1) where active warps agree."""
+    if x.shape[1] == 1:
+        return x
+    first = x[:, active.any(axis=0).argmax(), None]
+    return first if ((x == first) | ~active).all() else x
+
+
+def _reads(cohort: Cohort, one: PendingMultiply) -> Iterator[OperandRead]:
     """What each warp reads: its rows of A, and all of B."""
-    if a is not None:
-        yield _lanes(cohort, active, rows_of_a(cohort, form, a), form.ins)
-    every = chunk_addresses(b, form.shape[1], form.k_major[1])
-    yield _lanes(cohort, active, every, form.ins)
+    for at in (one.a, one.b):
+        if at is not None:
+            offset = at.reshape(*at.shape[:2], -1) - SHARED_START
+            yield OperandRead(cohort, one.active, offset, CHUNK, one.form.ins)
 
 
-def rows_of_a(cohort: Cohort, form: WarpgroupForm, a: Array) -> Array:
-    """Addresses of the chunks of each warp's own rows of A.
-
-    (1|blocks, warps, 16, 2), or (1|blocks, warps, 16 of K, 2) of an MN-major A
-    """
-    shape = (len(a), cohort.warps)
-    every = chunk_addresses(np.broadcast_to(a, shape), form.shape[0], form.k_major[0])
-    rank = (cohort.first_warp + np.arange(cohort.warps)) % 4
-    if form.k_major[0]:
-        parts = every.reshape(*shape, 4, 16, 2)
-    else:
-        parts = every.reshape(*shape, 16, 4, 2).swapaxes(2, 3)
-    return parts[:, np.arange(cohort.warps), rank]
-
-
-def _lanes(cohort: Cohort, active: Array, address: Array, ins: Instruction) -> Lanes:
-    """The chunks at these addresses (1|blocks, 1|warps, ...), for each active warp."""
-    flat = address.reshape(*address.shape[:2], -1)
-    mask = None if active.all() else active[:, :, None]
-    where = Access(cohort, mask, flat, "shared", CHUNK, ins)
-    return access.shared_lanes(where, flat.shape[2])
+def _check_bounds(cohort: Cohort, read: OperandRead) -> None:
+    last = cohort.batch.shared.size - CHUNK
+    if int(read.offset.min()) < 0 or int(read.offset.max()) > last:
+        access.check_shared(cohort, read.lanes())
 
 
 def _check_registers(cohort: Cohort, form: WarpgroupForm, active: Array) -> None:
@@ -336,15 +334,9 @@ def _wait(cohort: Cohort, mask: Mask, newest: int) -> None:
     state.settle(left)
     watcher = cohort.batch.warpgroup_watcher
     if watcher is not None:
-        watcher.on_complete(lanes for one in ready for lanes in _reads_of(cohort, one))
-
-
-def _reads_of(cohort: Cohort, one: PendingMultiply) -> Iterator[Lanes]:
-    """The reads of the warps that are still active in it."""
-    if one.reads:
-        yield from one.reads
-    else:
-        yield from _operand_lanes(cohort, one.active, one.form, one.a, one.b)
+        for one in ready:
+            for read in _reads(cohort, one):
+                watcher.on_complete(read)
 
 
 def report_never_waited(cohort: Cohort) -> None:

@@ -16,10 +16,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import floats as num
 from alcop_mlir.runtime.emulator.arithmetic import fragments
-from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import (
-    CHUNK,
-    chunk_addresses,
-)
+from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import CHUNK
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     F32,
     S32,
@@ -42,8 +39,8 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 
 _ROWS = 16  # of D, in a warp
-# Multiplications in a matrix beyond which OpenBLAS starts threads for it: these cost more
-# than they gain, and many times as much where other processes are busy.
+# Multiplications in a matrix beyond which OpenBLAS starts threads for it: these cost
+# more than they gain, and many times as much where other processes are busy.
 _MOST = 2**18
 _GROUP, _PLACE = 8, 4  # lanes of a warp: row groups, and columns of them
 
@@ -219,12 +216,11 @@ def _operands(
     if one.a is None:
         a = _fragment(one, where)
     else:
-        a = _shared_a(cohort, form, one.a, where)
-    b = where.units(where.pick(one.b))
-    if (b == b[:, :1]).all():
-        b = b[:, :1]
-    address = chunk_addresses(b, form.shape[1], form.k_major[1])
-    found = _gather(cohort, address, where, form.types[2])
+        at = where.pick(one.a)
+        a = _gather(cohort, at, where, form.types[1])
+        a = a if form.k_major[0] else a.swapaxes(-1, -2)
+        a = np.broadcast_to(a, (len(a), where.warps.size, *a.shape[2:]))
+    found = _gather(cohort, where.units(where.pick(one.b)), where, form.types[2])
     return a, found.swapaxes(-1, -2) if form.k_major[1] else found
 
 
@@ -237,20 +233,6 @@ def _fragment(one: PendingMultiply, where: _Where) -> Array:
     values = np.concatenate([element.decode(x) for x in given], axis=-1)
     placement = fragments.operand_a(_ROWS, form.shape[2], element.per_register)
     return placement.gather(values.astype(F32))[:, :, 0]
-
-
-def _shared_a(cohort: Cohort, form: WarpgroupForm, a: Array, where: _Where) -> Array:
-    """A from shared memory, the rows of each warp."""
-    a = where.pick(a)
-    a = np.broadcast_to(a, (len(a), where.warps.size))
-    every = chunk_addresses(a, form.shape[0], form.k_major[0])
-    rank = (cohort.first_warp + where.warps) % WARPS
-    number = np.arange(where.warps.size)
-    if form.k_major[0]:
-        split = every.reshape(*a.shape, WARPS, _ROWS, 2)[:, number, rank]
-        return _gather(cohort, split, where, form.types[1])
-    split = every.reshape(*a.shape, 16, WARPS, 2).swapaxes(2, 3)[:, number, rank]
-    return _gather(cohort, split, where, form.types[1]).swapaxes(-1, -2)
 
 
 def _gather(cohort: Cohort, address: Array, where: _Where, kind: str) -> Array:

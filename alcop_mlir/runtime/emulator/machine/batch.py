@@ -5,7 +5,7 @@ The race checks watch its memory: `hazards` implements the protocols here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
-from alcop_mlir.runtime.emulator.machine.warpgroups import WarpgroupOrder
+from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead, WarpgroupOrder
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -122,11 +122,11 @@ class GlobalWatcher(Protocol):
 class WarpgroupWatcher(Protocol):
     """Watches what wgmma reads of the shared memory of a batch, and its registers."""
 
-    def on_issue(self, lanes: Lanes) -> None:
+    def on_issue(self, read: OperandRead) -> None:
         """A read by these warps, each of them as one, begins."""
 
-    def on_complete(self, reads: Iterable[Lanes]) -> None:
-        """These reads are over."""
+    def on_complete(self, read: OperandRead) -> None:
+        """It is over."""
 
     def report(
         self,

@@ -52,14 +52,34 @@ class WarpgroupForm:
 
 
 @dataclass(frozen=True)
+class OperandRead:
+    """What the warps `active`, bool (1|blocks, warps), read of shared memory.
+
+    offset: of each piece of `size` bytes, int64 (1|blocks, 1|warps, pieces)
+    """
+
+    owner: WarpRange
+    active: Array
+    offset: Array
+    size: int
+    ins: Instruction
+
+    def lanes(self) -> Lanes:
+        """With an entry for each piece that a warp reads."""
+        mask = None if self.active.all() else self.active[:, :, None]
+        width = self.offset.shape[2]
+        return Lanes.of(self.owner, self.offset, mask, self.size, self.ins, width)
+
+
+@dataclass(frozen=True)
 class PendingMultiply:
     """A multiplication that some warps have issued and not waited for.
 
     active: which warps, bool (1|blocks, warps); group: the number of the wgmma-group of
-    each; a, b: descriptors (1|blocks, 1|warps), a None where A is in registers;
-    registers: these; adds: whether D is added to, bool (1|blocks, 1|warps); reads: what
-    is read of shared memory, or () where only some of those who issued it are left;
-    operands: what was read, if that was at the issue, and by whom
+    each; a, b: the addresses of the chunks that are read, (1|blocks, 1|warps, x, y), of
+    A those of each warp's own rows, None where A is in registers; registers: these;
+    adds: whether D is added to, bool (1|blocks, 1|warps); operands: what was read, if
+    that was at the issue, and by whom
     """
 
     form: WarpgroupForm
@@ -69,7 +89,6 @@ class PendingMultiply:
     b: Array
     registers: tuple[Array, ...]
     adds: Array
-    reads: tuple[Lanes, ...]
     operands: tuple[Array, Array, Array] | None = None
 
     def split(
@@ -81,8 +100,7 @@ class PendingMultiply:
             return self, None
         if not ready.any():
             return None, self
-        both = (replace(self, active=x, reads=()) for x in (ready, rest))
-        return next(both), next(both)
+        return replace(self, active=ready), replace(self, active=rest)
 
 
 @dataclass

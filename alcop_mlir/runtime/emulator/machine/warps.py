@@ -23,6 +23,11 @@ def live(mask: Array) -> Mask | bool:
     return mask if mask.any() else False
 
 
+def compact(mask: Array) -> Array:
+    """The mask once for all blocks, if it is the same in all."""
+    return mask[:1] if len(mask) > 1 and (mask == mask[0]).all() else mask
+
+
 def block_coordinates(number: int, grid: Dim3) -> Dim3:
     """`%ctaid` of a block by its number, x fastest."""
     x, y, _ = grid
