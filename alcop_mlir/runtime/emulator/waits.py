@@ -25,7 +25,7 @@ TRIES = 1000
 
 @dataclass
 class _Waiting:
-    """Lanes of a cohort that wait at an instruction; mask (blocks, warps, 32)."""
+    """Lanes of a cohort that wait at an instruction; mask (1|blocks, warps, 32)."""
 
     cohort: Cohort
     pc: int
@@ -44,14 +44,14 @@ class Waits:
 
     def reach(self, cohort: Cohort, pc: int, call: WaitCall, mask: Mask) -> None:
         """Lanes `mask` execute the wait at `pc`."""
-        shape = (cohort.blocks, cohort.warps, LANES)
-        on = np.broadcast_to(np.ones((1, 1, 1), bool) if mask is None else mask, shape)
-        ready = np.broadcast_to(call.test(cohort, mask), shape)
+        shape = (1, cohort.warps, LANES)
+        on = np.ones(shape, bool) if mask is None else mask & np.ones(shape, bool)
+        ready = call.test(cohort, mask)
         go = on & ready
         told = self._told.pop((cohort, pc), None)
         if told is not None:
             go = go | (on & told)
-        stay = on & ~go
+        go, stay = _alike(go), _alike(on & ~go)
         if stay.any():
             self.waiting.append(_Waiting(cohort, pc, call, stay))
         going = live(go)
@@ -60,9 +60,7 @@ class Waits:
         gone = None if going is None else go
         cohort.grow()
         if call.slot >= 0:
-            cohort.put(
-                call.slot, ready[:1] if (ready == ready[:1]).all() else ready, gone
-            )
+            cohort.put(call.slot, ready, gone)
         cohort.push(pc + 1, gone)
 
     def test_again(self) -> None:
@@ -112,3 +110,8 @@ class Waits:
     def describe(self) -> list[str]:
         """What the lanes wait for, for the message of a deadlock."""
         return [w.call.describe(w.cohort, w.mask) for w in self.waiting]
+
+
+def _alike(mask: Array) -> Array:
+    """Once for all blocks, where these agree: so that checks are made once."""
+    return mask[:1] if (mask == mask[:1]).all() else mask

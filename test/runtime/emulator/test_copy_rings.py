@@ -13,6 +13,7 @@ from kernel_text import launch, module
 from racy_kernels import kinds
 
 from alcop_mlir.runtime.emulator import EmulationError, Result, TensorMap
+from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 
 ROWS, SLOTS, WIDTH = 11, 3, 64  # rows of each block; 32-bit words of one
 RING = """
@@ -126,6 +127,15 @@ def test_blocks_of_different_length() -> None:
     wanted[1:, -1] = 0
     np.testing.assert_array_equal(out.reshape(wanted.shape), wanted)
     assert result.hazards == ()
+
+
+def test_blocks_that_agree_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(clocks: Clocks, blocks: int) -> None:
+        raise AssertionError("the blocks are told apart")
+
+    monkeypatch.setattr(Clocks, "widen", fail)
+    right, _ = run(ring(), blocks=4)
+    assert right
 
 
 WAIT = "    mbarrier.try_wait.parity.shared.b64 %p0, [{}], {};"
