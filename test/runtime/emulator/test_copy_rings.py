@@ -21,7 +21,8 @@ RING = """
     .shared .align 1024 .b8 staged[512];
     .shared .align 8 .b8 bars[48];
     .reg .b32 %i, %warp, %lane, %row, %rows, %slot, %phase, %other, %full, %empty;
-    .reg .b32 %at, %to, %v, %first; .reg .b64 %d0, %map, %into; .reg .pred %p<6>;
+    .reg .b32 %at, %to, %v, %first, %line, %word;
+    .reg .b64 %d0, %map, %into; .reg .pred %p<6>;
     mov.b64 %map, p0; mov.b64 %into, p1;
     cvta.param.u64 %map, %map; cvta.param.u64 %into, %into;
     mov.u32 %i, %tid.x; and.b32 %lane, %i, 31; shr.u32 %warp, %i, 5;
@@ -45,9 +46,9 @@ EMPTY:
     mbarrier.try_wait.parity.shared.b64 %p0, [%empty], %other; // wait empty
     @!%p0 bra EMPTY;
     mbarrier.arrive.expect_tx.shared.b64 _, [%full], 256;
-    add.u32 %v, %first, %row;
+    add.u32 %line, %first, %row;
     cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
-        [%at], [%map, {0, %v}], [%full];
+        [%at], [%map, {0, %line}], [%full];
     add.u32 %slot, %slot, 1; setp.eq.u32 %p4, %slot, 3;
     @%p4 mov.u32 %slot, 0; @%p4 xor.b32 %other, %other, 1;
     add.u32 %row, %row, 1; setp.lt.u32 %p5, %row, %rows; @%p5 bra PRODUCE;
@@ -62,20 +63,20 @@ CONSUME:
 FULL:
     mbarrier.try_wait.parity.shared.b64 %p0, [%full], %phase; // wait full
     @!%p0 bra FULL;
-    ld.shared.u32 %v, [%at];
+    ld.shared.u32 %word, [%at];
     bar.warp.sync 0xffffffff;
     setp.ne.u32 %p3, %lane, 0;
     @!%p3 mbarrier.arrive.shared.b64 _, [%empty]; // release
     @!%p3 cp.async.bulk.wait_group.read 0; // read before
     bar.warp.sync 0xffffffff;
-    add.u32 %v, %v, 1000;
-    st.shared.u32 [%to], %v;
+    add.u32 %word, %word, 1000;
+    st.shared.u32 [%to], %word;
     fence.proxy.async.shared::cta; // proxy
     bar.warp.sync 0xffffffff;
     @%p3 bra NEXT;
-    add.u32 %v, %first, %row; sub.u32 %other, %warp, 1; shl.b32 %other, %other, 5;
+    add.u32 %line, %first, %row; sub.u32 %other, %warp, 1; shl.b32 %other, %other, 5;
     cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
-        [%into, {%other, %v}], [%to];
+        [%into, {%other, %line}], [%to];
     cp.async.bulk.commit_group;
 NEXT:
     add.u32 %slot, %slot, 1; setp.eq.u32 %p4, %slot, 3;
