@@ -1,9 +1,9 @@
 """Seconds of the emulator for a million warp instructions, by kind of code.
 
 Each kind is a loop of its own in blocks of 256 threads, with the hazards on. Prints the
-best of a few runs, what it is of straight arithmetic, and the most that it may be.
-Then 1024 cubed in f16, and the time to read and translate the kernels of CUB's radix
-sort, where nvcc is found.
+best of a few runs, what it is of straight arithmetic, and the most that it may be. Then
+1024 cubed in f16, by mma and by a warp-specialised kernel of Hopper, and the time to
+read and translate the kernels of CUB's radix sort, where nvcc is found.
 
 Usage: python bench/bench_emulator_speed.py [--repeats N] [KIND ...]
 """
@@ -14,6 +14,7 @@ import argparse
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -22,12 +23,15 @@ from pathlib import Path
 import numpy as np
 from bench_emulator import FIXTURES, best_run
 
-from alcop_mlir.runtime.emulator import emulate, prepare
+from alcop_mlir.runtime.emulator import TensorMap, emulate, prepare
 
 BLOCKS, THREADS = 64, 256
 MOST = 10.0  # times the cost of straight arithmetic
 TRANSLATION_LIMIT = 2.0  # seconds
 CUBE_LIMIT = 1.2  # seconds, as in bench_emulator
+# Seconds of the warp-specialised kernel, by the size of all dimensions.
+WARPGROUP_LIMITS = {256: 0.15, 1024: 1.0}
+WARPGROUP_TILE, WARPGROUP_SHARED = (128, 256), 229456
 MILLION = 1e6
 COPIES = 32  # of the body in one turn of the loop
 
@@ -230,6 +234,30 @@ def cost(kind: Kind, repeats: int) -> tuple[float, int]:
     return best, count
 
 
+def warpgroup_seconds(size: int, repeats: int) -> float:
+    """Of the warp-specialised kernel: copy engine, mbarriers, wgmma; hazards on."""
+    text = (FIXTURES / "warpgroup_gemm.ptx").read_text(encoding="utf-8")
+    generator, best = np.random.default_rng(0), np.inf
+    a, b = generator.standard_normal((2, size, size)).astype(np.float16)
+    c = np.zeros((size, size), np.float16)
+    boxes = [(a, (128, 64)), (b, (256, 64)), (c, (64, 64))]
+    maps = [TensorMap(array, box=box, swizzle=128) for array, box in boxes]
+    rows, columns = WARPGROUP_TILE
+    grid, block = (size // rows * (size // columns), 1, 1), (384, 1, 1)
+    for _ in range(repeats):
+        arguments = [*maps, size, size, size]
+        result = emulate(
+            text, None, grid, block, arguments, dynamic_shared=WARPGROUP_SHARED
+        )
+        if result.hazards:
+            sys.exit(f"unexpected: {result.hazards[0]}")
+        best = min(best, result.seconds)
+    wanted = a.astype(np.float32) @ b.astype(np.float32).T
+    if not np.allclose(c, wanted, rtol=1e-3, atol=5e-2):
+        sys.exit(f"{size} cubed by wgmma: the result is wrong")
+    return best
+
+
 def print_translation() -> None:
     """How long all kernels of CUB's radix sort take from text to what runs."""
     nvcc = shutil.which("nvcc")
@@ -283,6 +311,12 @@ def main() -> None:
         seconds = best_run(ptx, (1024, 1024, 1024), options.repeats)[0]
         verdict = "ok" if seconds <= CUBE_LIMIT else "OVER"
         print(f"1024 cubed, f16: {seconds:.2f} s (at most {CUBE_LIMIT:g}) {verdict}")
+        for size, limit in WARPGROUP_LIMITS.items():
+            seconds = warpgroup_seconds(size, options.repeats)
+            verdict = "ok" if seconds <= limit else "OVER"
+            print(
+                f"{size} cubed, f16, wgmma: {seconds:.2f} s (at most {limit}) {verdict}"
+            )
         print_translation()
 
 

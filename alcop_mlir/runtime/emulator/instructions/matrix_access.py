@@ -101,7 +101,7 @@ def store_matrix(t: Translator, ins: Instruction) -> Op:
         lanes = lanes_of(cohort, mask)
         shape = (cohort.blocks, cohort.warps, LANES)
         registers = [np.broadcast_to(read(cohort.R), shape) for read in reads]
-        cells = np.stack(registers, axis=2).view(U16)
+        cells = np.ascontiguousarray(np.stack(registers, axis=2)).view(U16)
         cells = cells.reshape(*shape[:2], count, 8, 8)
         if transposed:
             cells = np.ascontiguousarray(cells.swapaxes(-1, -2))

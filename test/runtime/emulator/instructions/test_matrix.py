@@ -346,3 +346,29 @@ def test_movmatrix() -> None:
     """
     run_kernel(body, ["u64"] * 2, [words, out])
     np.testing.assert_array_equal(out, pieces(1, True, tiles))
+
+
+def test_stmatrix_of_registers_that_are_the_same_in_all_blocks() -> None:
+    """NumPy stacks such arrays in an order of its own."""
+    body = """
+    .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    .shared .align 16 .b8 tile[1024];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, tile; mad.lo.u32 %r1, %r0, 16, %r1;
+    add.u32 %r3, %r0, 0; add.u32 %r4, %r0, 100;
+    add.u32 %r5, %r0, 200; add.u32 %r6, %r0, 300;
+    stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r1], {%r3, %r4, %r5, %r6};
+    bar.warp.sync -1;
+    ld.shared.b32 %r2, [%r1];
+    mov.u32 %r7, %ctaid.x; mad.lo.u32 %r0, %r7, 64, %r0;
+    ld.param.u64 %rd0, [p0]; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd0, %rd0, %rd1;
+    st.global.b32 [%rd0], %r2;
+    ret;
+    """
+    out = np.ones((2, 64), np.uint32)
+    result = run_kernel(
+        body, ["u64"], [out], grid=(2,), block=(64,), target="sm_90", version="7.8"
+    )
+    assert result.hazards == ()
+    lane = np.arange(32)  # reads the first word of its row, which lane 4 (row) held
+    row = lane % 8 * 4 + lane // 8 * 100
+    np.testing.assert_array_equal(out, np.tile([*row, *(row + 32)], (2, 1)))
