@@ -2,8 +2,9 @@
 
 `Follower.at` follows an element back through reshapes, transposes, fills, element-wise
 ops and reductions of rows, until the elements of the first contraction. What does not
-depend on these is read as an input, unless it is computed of indices alone: then it is
-computed again, as a causal mask is.
+depend on these is read as an input, unless it is computed of indices, and of tensors
+that have fewer loops: then it is computed again, as a causal mask is, or a slope per
+head times a distance.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _FLOATS = (*NARROW_FLOATS, "f32")
 _INTEGERS = ("index", "i64", "i32")
 _CONVERSIONS = ("arith.extf", "arith.truncf")  # between floats, which are all f32 here
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci")
+_FROM_INTEGERS = "arith.sitofp"
 _COMPUTED = frozenset(
     """
     arith.addf arith.subf arith.mulf arith.divf arith.negf arith.maximumf arith.minimumf
@@ -91,7 +93,7 @@ class Follower:
             return self.pool.leaf("scores", FLOAT, None, _loops(indices))
         if value not in self.reached:
             try:
-                return self._computed_of_indices(value, indices)
+                return self._computed_again(value, indices)
             except NotFollowedError:
                 return self._input(value, indices)
         op = defining_op(value)
@@ -112,28 +114,42 @@ class Follower:
         made = BOOLEAN if kind == BOOLEAN else FLOAT
         return self.pool.leaf("input", made, (value, indices), _loops(indices))
 
-    def _computed_of_indices(self, value: ir.Value, indices: Indices) -> Element:
+    def _computed_again(self, value: ir.Value, indices: Indices) -> Element:
         """NotFollowedError where it is read from memory."""
-        if self._depth == _MOST_FOLLOWED:
-            raise NotFollowedError("is an input")
-        self._depth += 1
-        try:
-            return self._of_indices(value, indices)
-        finally:
-            self._depth -= 1
+        whole = _loops(indices)
 
-    def _of_indices(self, value: ir.Value, indices: Indices) -> Element:
+        def follow(one: ir.Value, at: Indices) -> Element:
+            if self._depth == _MOST_FOLLOWED:
+                raise NotFollowedError("is an input")
+            self._depth += 1
+            try:
+                return self._of_indices(one, at, follow)
+            except NotFollowedError:
+                if not _loops(at) < whole:
+                    raise
+                return self._input(one, at)
+            finally:
+                self._depth -= 1
+
+        return follow(value, indices)
+
+    def _of_indices(
+        self,
+        value: ir.Value,
+        indices: Indices,
+        follow: Callable[[Any, Indices], Element],
+    ) -> Element:
         constant = splat(value)
         if constant is not None:
             return self.number(constant, value.type.element_type)
         source = source_of_reshape(value, indices, self.extents)
         if source is not None:
-            return self._computed_of_indices(*source)
+            return follow(*source)
         op = defining_op(value)
         view = None if op is None else linalg_view(op)
         if view is None or view.reductions:
             raise NotFollowedError("is an input")
-        return _Body(self, view, indices, self._computed_of_indices).result()
+        return _Body(self, view, indices, follow).result()
 
     def number(self, number: float, kind: ir.Type) -> Element:
         """A constant. NotFollowedError for types that expressions do not have."""
@@ -261,6 +277,8 @@ class _Body:
             return operands[0]
         if name in _CASTS and operands[0].limits is not None:
             return operands[0]
+        if name == _FROM_INTEGERS and operands[0].limits is not None:
+            return self.follower.pool.op(name, operands, FLOAT)
         limits = _limits(name, operands)
         made = INTEGER if limits is not None else _type(kind)
         known = limits is not None or (name in _COMPUTED and made != INTEGER)
@@ -274,12 +292,27 @@ class _Body:
 
 def _limits(name: str, operands: tuple[Element, ...]) -> Limits | None:
     """The limits of what integers of known limits make; None for other ops."""
-    known = [one.limits for one in operands]
-    if name not in ("arith.addi", "arith.subi") or None in known:
+    known = [one.limits for one in operands if one.limits is not None]
+    ends = _ENDS.get(name)
+    if ends is None or not known or len(known) < len(operands):
         return None
-    (a, b), (c, d) = (one for one in known if one is not None)
-    found = (a + c, b + d) if name == "arith.addi" else (a - d, b - c)
+    found = ends(*known)
     return found if within_words(found) else None
+
+
+def _products(one: Limits, other: Limits) -> Limits:
+    every = [a * b for a in one for b in other]
+    return min(every), max(every)
+
+
+_ENDS: dict[str, Callable[..., Limits]] = {
+    "arith.addi": lambda one, other: (one[0] + other[0], one[1] + other[1]),
+    "arith.subi": lambda one, other: (one[0] - other[1], one[1] - other[0]),
+    "arith.muli": _products,
+    "arith.maxsi": lambda one, other: (max(one[0], other[0]), max(one[1], other[1])),
+    "arith.minsi": lambda one, other: (min(one[0], other[0]), min(one[1], other[1])),
+    "math.absi": lambda one: (max(0, one[0], -one[1]), max(-one[0], one[1])),
+}
 
 
 def _type(kind: ir.Type) -> str | None:

@@ -139,6 +139,90 @@ func.func @causal(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x
 
 // -----
 
+// So is what has fewer loops besides: slopes times distances. What has all loops is read.
+// CHECK-LABEL: @distance(
+// CHECK-SAME:  %[[SLOPE:[^ ]*]]: tensor<64xf16>, %[[WHOLE:[^ ]*]]: tensor<64x128xf16>
+// CHECK:       %[[TWICE:.*]] = linalg.generic {{.*}} ins(%[[WHOLE]] :
+// CHECK:       scf.execute_region
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %[[SLOPE]], %[[TWICE]] : tensor<64x128xf32>, tensor<64xf16>, tensor<64x128xf16>) {{.*}} {alcop.chain = {role = "elements"}}
+// CHECK:           %[[D:.*]] = arith.subi %{{.*}} : i32
+// CHECK-NEXT:      %[[A:.*]] = math.absi %[[D]] : i32
+// CHECK-NEXT:      %[[F:.*]] = arith.sitofp %[[A]] : i32 to f32
+// CHECK-NEXT:      arith.mulf %{{.*}}, %[[F]] : f32
+#id = affine_map<(m, n) -> (m, n)>
+#row = affine_map<(m, n) -> (m)>
+func.func @distance(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x32xf16>, %slope: tensor<64xf16>, %whole: tensor<64x128xf16>) -> tensor<64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %scale = arith.constant 0.125 : f32
+  %e = tensor.empty() : tensor<64x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<64x32xf16>, tensor<32x128xf16>) outs(%z : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %i = tensor.empty() : tensor<128xi64>
+  %numbers = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>], iterator_types = ["parallel"]} outs(%i : tensor<128xi64>) {
+  ^bb0(%c: i64):
+    %0 = linalg.index 0 : index
+    %1 = arith.index_cast %0 : index to i64
+    linalg.yield %1 : i64
+  } -> tensor<128xi64>
+  %eb = tensor.empty() : tensor<64x128xf16>
+  %bias = linalg.generic {indexing_maps = [#row, affine_map<(m, n) -> (n)>, #id], iterator_types = ["parallel", "parallel"]} ins(%slope, %numbers : tensor<64xf16>, tensor<128xi64>) outs(%eb : tensor<64x128xf16>) {
+  ^bb0(%a: f16, %col: i64, %c: f16):
+    %0 = linalg.index 0 : index
+    %row = arith.index_cast %0 : index to i64
+    %1 = arith.subi %row, %col : i64
+    %2 = math.absi %1 : i64
+    %3 = arith.sitofp %2 : i64 to f16
+    %4 = arith.mulf %a, %3 : f16
+    linalg.yield %4 : f16
+  } -> tensor<64x128xf16>
+  %twice = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%whole : tensor<64x128xf16>) outs(%eb : tensor<64x128xf16>) {
+  ^bb0(%a: f16, %c: f16):
+    %0 = arith.addf %a, %a : f16
+    linalg.yield %0 : f16
+  } -> tensor<64x128xf16>
+  %x = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%s, %bias, %twice : tensor<64x128xf32>, tensor<64x128xf16>, tensor<64x128xf16>) outs(%e : tensor<64x128xf32>) {
+  ^bb0(%a: f32, %b: f16, %d: f16, %c: f32):
+    %0 = arith.extf %b : f16 to f32
+    %1 = arith.addf %a, %0 : f32
+    %2 = arith.extf %d : f16 to f32
+    %3 = arith.addf %1, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<64x128xf32>
+  %er = tensor.empty() : tensor<64xf32>
+  %fl = linalg.fill ins(%low : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<64x128xf32>) outs(%fl : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.maximumf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %w = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %max : tensor<64x128xf32>, tensor<64xf32>) outs(%e : tensor<64x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x128xf32>
+  %fz = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<64x128xf32>) outs(%fz : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.addf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ep = tensor.empty() : tensor<64x128xf16>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %sum : tensor<64x128xf32>, tensor<64xf32>) outs(%ep : tensor<64x128xf16>) {
+  ^bb0(%a: f32, %b: f32, %c: f16):
+    %0 = arith.divf %a, %b : f32
+    %1 = arith.truncf %0 : f32 to f16
+    linalg.yield %1 : f16
+  } -> tensor<64x128xf16>
+  %eo = tensor.empty() : tensor<64x32xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  return %o : tensor<64x32xf32>
+}
+
+// -----
+
 // Heads of one tensor are read where they lie: the transposes are erased. Two queries'
 // heads share one of the keys. The result is written where the next op wants it.
 // CHECK-LABEL: @heads(

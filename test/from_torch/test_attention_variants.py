@@ -1,0 +1,102 @@
+"""Attention as papers after the first write it: how many kernels, and right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from alcop_mlir.torch.cache import compiled  # noqa: E402
+from alcop_mlir.torch.export import traced  # noqa: E402
+from alcop_mlir.torch.options import read  # noqa: E402
+
+# Of torch.export itself, about its own code.
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
+
+N, HEADS, TOKENS, HEAD = 2, 4, 80, 64
+NUMBERS = torch.arange(TOKENS)
+DISTANCES = (NUMBERS[:, None] - NUMBERS[None]).abs()
+
+
+def _heads(count: int = 3) -> tuple[Tensor, ...]:
+    return tuple(torch.randn(N, HEADS, TOKENS, HEAD).half() for _ in range(count))
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | float = 0.0) -> Tensor:
+    return torch.softmax(q @ k.transpose(-1, -2) * HEAD**-0.5 + bias, -1) @ v
+
+
+def _slopes(q: Tensor, k: Tensor, v: Tensor, slopes: Tensor) -> Tensor:
+    """ALiBi (arXiv 2108.12409): a slope of each head times the distance."""
+    return _attend(q, k, v, -slopes[:, None, None] * DISTANCES.half())
+
+
+def _cosine(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Swin V2 (arXiv 2111.09883): rows of length 1."""
+    q, k = (functional.normalize(one.float(), dim=-1).half() for one in (q, k))
+    return torch.softmax(q @ k.transpose(-1, -2) * 10.0, -1) @ v
+
+
+def _difference(q: Tensor, k: Tensor, v: Tensor, r: Tensor, s: Tensor) -> Tensor:
+    """Differential attention (arXiv 2410.05258)."""
+    return _attend(q, k, v) - 0.25 * _attend(r, s, v)
+
+
+def _window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Of the nearest 16 tokens, with scores below 30 (arXiv 2408.00118)."""
+    scores = 30 * torch.tanh(q @ k.transpose(-1, -2) * HEAD**-0.5 / 30)
+    return torch.softmax(scores.masked_fill(DISTANCES > 16, -torch.inf), -1) @ v
+
+
+def _packed(x: Tensor) -> Tensor:
+    """Queries, keys and values as one contraction writes them; rows of all heads."""
+    q, k, v = (
+        part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in x.chunk(3, -1)
+    )
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+def _batch_first(x: Tensor) -> Tensor:
+    """Two contractions, and attention between them; no transpose."""
+    return ATTENTION(x, x, x, need_weights=False)[0]
+
+
+torch.manual_seed(0)
+ATTENTION = nn.MultiheadAttention(HEADS * 32, HEADS, batch_first=True).half().eval()
+CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
+    _slopes: (1, (*_heads(), 2.0 ** -torch.arange(2.0, 2 + 2 * HEADS, 2).half())),
+    _cosine: (3, _heads()),
+    _difference: (3, _heads(5)),
+    _window: (1, _heads()),
+    _packed: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
+    _batch_first: (3, (torch.randn(N, TOKENS, HEADS * 32).half(),)),
+}
+
+
+class _Net(nn.Module):
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *given: Tensor) -> Tensor:
+        return self.function(*given)
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda one: one.__name__[1:])
+def test_kernels_and_values(function: Callable[..., Tensor]) -> None:
+    kernels, given = CASES[function]
+    torch._dynamo.reset()
+    net = _Net(function).eval()
+    options = read({"target": "sm_80"})
+    with torch.no_grad():
+        graph, _ = traced(net, given)
+        bundle = compiled(graph, options.for_device(graph.device), False)
+        found = torch.compile(net, backend="alcop", options={"cache": False})(*given)
+        expected = net(*given)
+    assert len(bundle.function().kernels) == kernels
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
