@@ -59,7 +59,7 @@ _EQUIVALENT = "wgmma.fence, 2 of 2"
 
 
 def mutants() -> dict[str, tuple[int, str]]:
-    """By name: the line, and what takes its place."""
+    """By name: the line, and what stands there instead."""
     lines = fixture("warpgroup_gemm").split("\n")
     found: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(lines):

@@ -1,8 +1,8 @@
 """A cohort: warps that share program counters and registers, and who follows them.
 
 A cohort is a set of warps, the same in every block of a batch: all warps of a block in
-the lockstep schedule, one warp in the others. (Warp-specialised Hopper code would split
-cohorts at run time.) Counters and traces follow a run as an `Observer`.
+the lockstep schedule, one warp in the others. Warps with roles of their own are lanes
+that diverge. Counters and traces follow a run as an `Observer`.
 """
 
 from __future__ import annotations
