@@ -148,7 +148,7 @@ class Runner:
         for cohort in self.cohorts:
             cohort.start(self.program.program.entry)
         while True:
-            if self.batch.mbarriers.moved:
+            if self.waits.is_over:
                 self.waits.test_again()
             ready = [c for c in self.cohorts if c.fronts]
             if ready:

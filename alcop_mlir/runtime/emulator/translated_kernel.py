@@ -19,14 +19,18 @@ from alcop_mlir.runtime.emulator.instructions import (
     device_runtime,
     warpgroup_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.barriers import decode_barrier, new_epoch
+from alcop_mlir.runtime.emulator.instructions.barriers import (
+    decode_barrier,
+    decode_registers,
+    new_epoch,
+)
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, CallSite
 from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MatrixMultiply,
     MultiplyGroup,
     decode_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.mbarrier import WaitCall, decode_wait
+from alcop_mlir.runtime.emulator.instructions.mbarrier import decode_wait
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
 from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.table import opcode_of
@@ -45,6 +49,7 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     RegisterTable,
 )
 from alcop_mlir.runtime.emulator.machine.memory_map import Frame, MemoryMap
+from alcop_mlir.runtime.emulator.machine.waiting import Waited
 from alcop_mlir.runtime.emulator.ptx.program import Part, Program, read_call
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -60,13 +65,13 @@ class End:
     """The last instruction of a span: where the lanes go."""
 
     ins: Instruction
-    kind: str  # branch, table, call, runtime, return, exit, barrier, wait, trap
+    kind: str  # as `Opcode.ends` has it, runtime for a call of the device runtime
     guard: tuple[int, bool] | None = None  # predicate slot, is negated
     target: int = -1
     table: tuple[int, ...] = ()
     index: Read | None = None
     barrier: BarrierCall | None = None
-    wait: WaitCall | None = None
+    wait: Waited | None = None
     site: CallSite | None = None
     runtime: Op | None = None
     callee: Callee | None = None  # the function that returns
@@ -113,6 +118,7 @@ class TranslatedKernel:
             dynamic_shared,
             program.entry,
             Printed(),
+            program.kernel.max_registers,
         )
         self.leaders = program.labels
         self.granule = _shared_granule(self.code, self.rows)
@@ -293,6 +299,10 @@ class TranslatedKernel:
             return End(ins, kind, guard, barrier=call)
         if kind == "wait":
             return End(ins, kind, guard, wait=decode_wait(self.translator(pc), ins))
+        if kind == "registers":
+            return End(
+                ins, kind, guard, wait=decode_registers(self.translator(pc), ins)
+            )
         if kind == "call":
             return self._call(ins, pc, guard)
         part = self.program.parts[self._part(pc)]

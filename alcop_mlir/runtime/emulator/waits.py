@@ -1,4 +1,4 @@
-"""Lanes that wait for the phase of an mbarrier, and what ends when no other can run.
+"""Lanes that wait, and what ends when no other can run.
 
 A test_wait or try_wait whose phase is not complete puts its lanes aside, so that spin
 loops cost nothing: PTX lets try_wait suspend a thread, and any thread may be slow. They
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.instructions.mbarrier import WaitCall
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.waiting import Waited
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, live
 
 TRIES = 1000
@@ -29,7 +29,7 @@ class _Waiting:
 
     cohort: Cohort
     pc: int
-    call: WaitCall
+    call: Waited
     mask: Array
 
 
@@ -42,14 +42,14 @@ class Waits:
         self._told: dict[tuple[Cohort, int], Array] = {}  # who goes on with false
         self._fruitless = 0
 
-    def reach(self, cohort: Cohort, pc: int, call: WaitCall, mask: Mask) -> None:
+    def reach(self, cohort: Cohort, pc: int, call: Waited, mask: Mask) -> None:
         """Lanes `mask` execute the wait at `pc`."""
         shape = (1, cohort.warps, LANES)
         on = np.ones(shape, bool) if mask is None else mask & np.ones(shape, bool)
         ready = call.test(cohort, mask)
         go = on & ready
         told = self._told.pop((cohort, pc), None)
-        if told is not None:
+        if told is not None and call.may_fail:
             go = go | (on & told)
         go, stay = _alike(go), _alike(on & ~go)
         if stay.any():
@@ -63,9 +63,14 @@ class Waits:
             cohort.put(call.slot, ready, gone)
         cohort.push(pc + 1, gone)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether something may have ended for which lanes wait."""
+        return self.batch.mbarriers.moved or self.batch.registers.moved
+
     def test_again(self) -> None:
-        """A phase has ended: all lanes test again."""
-        self.batch.mbarriers.moved = False
+        """A phase has ended, or registers are free: all lanes test again."""
+        self.batch.mbarriers.moved = self.batch.registers.moved = False
         self._fruitless = 0
         self._told.clear()
         self._resume()
@@ -81,8 +86,7 @@ class Waits:
             return False
         cells: set[int] = set()
         for w in self.waiting:
-            lanes = w.call.find(w.cohort, w.mask).widened()
-            cells |= set(self.batch.mbarriers.cells(lanes).tolist())
+            cells |= w.call.cells(w.cohort, w.mask)
         for flight in self.batch.flights:
             if flight.cells() & cells:
                 flight.finish()

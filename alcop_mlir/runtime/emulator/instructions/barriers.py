@@ -1,4 +1,4 @@
-"""bar, barrier, bar.warp.sync and fences: how they are read, and what they call.
+"""bar, barrier, bar.warp.sync, fences, setmaxnreg: how they are read, what they call.
 
 PTX ISA "Parallel Synchronization and Communication Instructions". The barriers of a
 block themselves are in `machine.barriers`.
@@ -9,12 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
+from alcop_mlir.runtime.emulator.instructions.register_pool import RegisterCall
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Operand, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Integer,
+    Operand,
+    unsupported,
+)
 
 # PTX ISA "membar, fence": `.proxykind`; what mbarriers need is checked at their use.
 _ASYNC_PROXY = ("async", "async::generic")
@@ -42,6 +48,16 @@ def decode_barrier(t: Translator, ins: Instruction) -> BarrierCall:
     return BarrierCall(
         ins, kind, aligned, resource, count, reduction, predicate, result
     )
+
+
+def decode_registers(t: Translator, ins: Instruction) -> RegisterCall:
+    """Reads setmaxnreg."""
+    count = ins.operands[0]
+    if ins.parts[1] not in ("inc", "dec") or not isinstance(count, Integer):
+        raise unsupported(ins)
+    if count.value % 8 or not 24 <= count.value <= 256:
+        raise unsupported(ins, "expected a multiple of 8 from 24 to 256")
+    return RegisterCall(ins, ins.parts[1] == "inc", count.value)
 
 
 def new_epoch(cohort: Cohort, mask: Mask) -> None:

@@ -26,6 +26,7 @@ from alcop_mlir.runtime.emulator.machine.mbarriers import (
     phase_of,
 )
 from alcop_mlir.runtime.emulator.machine.memory import SHARED_WINDOW
+from alcop_mlir.runtime.emulator.machine.waiting import Waited
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import B64, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -164,7 +165,7 @@ def pending_count(t: Translator, ins: Instruction) -> Op:
 
 
 @dataclass(frozen=True)
-class WaitCall:
+class WaitCall(Waited):
     """A decoded test_wait or try_wait.
 
     slot: the predicate that it writes, -1 for none
@@ -175,6 +176,12 @@ class WaitCall:
     find: Objects
     is_over: Callable[[Cohort, Lanes], Array]
     acquires: bool
+    may_fail: bool = True  # lanes may go on although it is not over
+
+    def cells(self, cohort: Cohort, mask: Array) -> set[int]:
+        """The cells of the objects that these lanes wait for."""
+        lanes = self.find(cohort, mask).widened()
+        return set(cohort.batch.mbarriers.cells(lanes).tolist())
 
     def test(self, cohort: Cohort, mask: Mask) -> Array:
         """Whose phase is complete, a register; these lanes have acquired it."""

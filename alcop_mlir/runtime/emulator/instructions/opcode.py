@@ -61,7 +61,16 @@ class Opcode:
     writes: frozenset[str] = frozenset()
     size: Callable[[Instruction], int] | None = None
     ends: Literal[
-        "", "branch", "table", "call", "return", "exit", "barrier", "wait", "trap"
+        "",
+        "branch",
+        "table",
+        "call",
+        "return",
+        "exit",
+        "barrier",
+        "wait",
+        "registers",
+        "trap",
     ] = ""
     meets: Literal["", "warp", "members"] = ""
     orders: bool = False

@@ -450,7 +450,7 @@ OPCODES = (
     *_chapter(
         "Miscellaneous Instructions",
         Opcode("nanosleep", convert.ignored),
-        Opcode("setmaxnreg", convert.ignored),
+        Opcode("setmaxnreg", ends="registers", counted_as="barrier"),
         Opcode("griddepcontrol", convert.ignored),
         Opcode("pmevent", convert.ignored),
         Opcode("brkpt", convert.ignored),  # there is no debugger

@@ -17,6 +17,7 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
 from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
 from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
+from alcop_mlir.runtime.emulator.machine.register_pool import RegisterPool
 from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead, WarpgroupOrder
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -165,6 +166,9 @@ class Batch(BlockSet):
         data = np.frombuffer(memory_map.parameter_bytes, np.uint8)
         self.parameters.data[0, : data.size] = data
         self.clocks = Clocks(self.warps)
+        self.registers = RegisterPool(
+            self.blocks, self.warps, kernel.registers_at_entry
+        )
         self.flights: list[Flight] = []  # in the order of their issue
         self.mbarriers = Mbarriers(self.blocks, self.clocks)
         self.shadow: SharedWatcher | None = None

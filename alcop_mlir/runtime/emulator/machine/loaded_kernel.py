@@ -86,7 +86,8 @@ class Printed:
 class LoadedKernel:
     """The code, registers and memory of a kernel, and what it has printed.
 
-    `dynamic_shared` is in bytes, `entry` the index of its first instruction.
+    `dynamic_shared` is in bytes, `entry` the index of its first instruction,
+    `registers_at_entry` what .maxnreg says.
     """
 
     listing: Listing
@@ -95,6 +96,7 @@ class LoadedKernel:
     dynamic_shared: int
     entry: int
     printed: Printed
+    registers_at_entry: int | None = None
 
 
 def merge(mask: Array, new: Array, old: Array) -> Array:

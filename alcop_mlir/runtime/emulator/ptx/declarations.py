@@ -44,6 +44,7 @@ MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
 _MAX_ALIGN = 2**16
 _POINTER = 8  # bytes of an address
 _MAX_SHOWN = 300  # characters
+_MAX_REGISTERS = re.compile(r"\.maxnreg\s+(\d{1,3})\b")
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
@@ -87,7 +88,10 @@ def read_prototype(text: str, line: int) -> Prototype:
 
 
 def read_limits(kernel: PtxKernel, text: str) -> None:
-    """The block sizes that the entry allows or requires."""
+    """The block sizes that the entry allows or requires, and its registers."""
+    registers = _MAX_REGISTERS.search(text)
+    if registers is not None:
+        kernel.max_registers = int(registers[1])
     for kind, *dims in _THREADS.findall(text):
         x, y, z = (int(d or 1) for d in dims)
         if kind == "reqntid":

@@ -1,0 +1,68 @@
+"""setmaxnreg: who gives registers back and who waits for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.waiting import Waited
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+
+@dataclass(frozen=True)
+class RegisterCall(Waited):
+    """A decoded setmaxnreg: `count` registers for each thread from here on.
+
+    slot: -1, as it writes no predicate; may_fail: no lane goes on without them
+    """
+
+    ins: Instruction
+    increases: bool
+    count: int
+    slot: int = -1
+    may_fail: bool = False
+
+    def test(self, cohort: Cohort, mask: Mask) -> Array:
+        """The lanes of whole warps that have their registers."""
+        pool = cohort.batch.registers
+        shape = (cohort.blocks, cohort.warps, LANES)
+        on = np.broadcast_to(np.ones((1, 1, 1), bool) if mask is None else mask, shape)
+        alive = np.ones((1, 1, 1), bool) if cohort.alive is None else cohort.alive
+        # The lanes of a warp wait for each other.
+        whole: Array = np.any(on, axis=2) & np.all(on | ~alive, axis=2)
+        warps = np.zeros(pool.of_thread.shape, bool)
+        warps[:, cohort.span] = whole
+        if self.increases:
+            got = pool.ask(warps, self.count)[:, cohort.span]
+            return on & got[:, :, None]
+        wrong = pool.give_back(warps, self.count)
+        if wrong.any():
+            block, warp = (int(i) for i in np.argwhere(wrong)[0])
+            raise fault(
+                self.ins,
+                f"setmaxnreg.dec to {self.count} registers of threads that have fewer",
+                f"block {block_name(cohort, block)} warp {warp}",
+            )
+        return on & whole[:, :, None]
+
+    def cells(self, cohort: Cohort, mask: Array) -> set[int]:
+        """The mbarriers that it waits for: none."""
+        return set()
+
+    def describe(self, cohort: Cohort, mask: Array) -> str:
+        """Who waits for what, for the message of a deadlock."""
+        pool = cohort.batch.registers
+        block = int(np.argwhere(mask)[0][0])
+        warps = np.flatnonzero(mask[block].any(axis=1)) + cohort.first_warp
+        listed = ", ".join(map(str, warps.tolist()))
+        have = int(pool.of_thread[block, warps[0]])
+        return (
+            f"block {block_name(cohort, block)} warps {listed} have {have} registers "
+            f"a thread and wait for {self.count}, {int(pool.free[block])} are in the "
+            f"pool of the block, PTX line {self.ins.line}: {self.ins.text}"
+        )

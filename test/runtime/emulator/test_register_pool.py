@@ -1,0 +1,59 @@
+"""setmaxnreg: registers go from warpgroups that give them to those that ask."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_text import launch, module
+
+from alcop_mlir.runtime.emulator import EmulationError
+
+ROLES = """
+    .reg .b32 %i; .reg .pred %p; .reg .b64 %out;
+    mov.u32 %i, %tid.x; ld.param.u64 %out, [p0]; mad.wide.u32 %out, %i, 4, %out;
+    setp.ge.u32 %p, %i, 128; @%p bra CONSUMER;
+    GIVE
+    bra END;
+CONSUMER:
+    ASK
+    st.global.u32 [%out], %i;
+END:
+    ret;
+"""
+GIVE, ASK = (
+    "setmaxnreg.dec.sync.aligned.u32 40;",
+    "setmaxnreg.inc.sync.aligned.u32 232;",
+)
+
+
+def run(
+    give: str, ask: str, schedule: str = "lockstep", limits: str = ""
+) -> np.ndarray:
+    text = ROLES.replace("GIVE", give).replace("ASK", ask)
+    whole = module(text, ["u64"], target="sm_90a", version="8.0", directives=limits)
+    out = np.zeros(384, np.uint32)
+    launch(whole, None, (2,), (384,), [out], schedule=schedule)
+    return out
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "ascending", "descending", "random"])
+def test_two_warpgroups_get_what_one_gives(schedule: str) -> None:
+    """65,536 registers: 168 for each of 384 threads, then 40 and twice 232."""
+    out = run(GIVE, ASK, schedule)
+    np.testing.assert_array_equal(out[128:], np.arange(128, 384))
+
+
+@pytest.mark.parametrize(
+    ("give", "ask", "limits", "wanted"),
+    [
+        ("", ASK, "", "deadlock: .* have 168 registers a thread and wait for 232, 0 "),
+        (GIVE.replace("40", "48"), ASK, "", "warps .*11 have 168 registers a thread"),
+        (GIVE, ASK, ".maxnreg 128", "have 128 registers a thread and wait for 232"),
+        (GIVE.replace("40", "176"), "", "", "setmaxnreg.dec to 176 registers of thr"),
+        (GIVE.replace("40", "41"), "", "", "expected a multiple of 8 from 24 to 256"),
+    ],
+)  # fmt: skip
+def test_errors(give: str, ask: str, limits: str, wanted: str) -> None:
+    with pytest.raises(EmulationError, match=wanted) as error:
+        run(give, ask, limits=limits)
+    assert "\n" not in str(error.value)
