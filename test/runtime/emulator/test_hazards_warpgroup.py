@@ -42,6 +42,7 @@ CLEAN = {
     "two in a group": FENCE + SHARED + SHARED + COMMIT + wait(0),
     "two groups": FENCE + SHARED + COMMIT + SHARED + COMMIT + wait(1) + wait(0),
     "registers": FENCE + REGISTERS + COMMIT + wait(0),
+    "registers, twice": FENCE + REGISTERS + REGISTERS + COMMIT + wait(0),
     "again after a fence": (
         FENCE
         + SHARED

@@ -49,6 +49,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 )
 
 _ROWS = 16  # of A and D, in a warp
+_FRAGMENT: tuple[object, ...] = ("A",)  # what registers with A are used as
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
 _FP8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
 # Types of D, A and B, and K. PTX ISA, "wgmma.mma_async", "Description".
@@ -237,19 +238,19 @@ def _check_registers(cohort: Cohort, form: WarpgroupForm, active: Array) -> None
     if unfenced.any():
         what = "has executed no wgmma.fence before its first wgmma"
         watcher.report(MISSING_FENCE, ins, None, _first(cohort, unfenced), what)
-    for slot in (*form.a, *form.d):
+    # Registers that several use in turn as the same need no fence.
+    uses = dict.fromkeys(form.a, _FRAGMENT) | dict.fromkeys(form.d, form.layout)
+    for slot, use in uses.items():
         known = state.touched.get(slot)
-        if known is None or (slot in form.d and known[2] == form.layout):
+        if known is None or known[2] == use:
             continue
         both = active & known[0]
         if both.any():
             what = "uses a register that is accessed before, with no wgmma.fence since"
             watcher.report(MISSING_FENCE, ins, known[1], _first(cohort, both), what)
             break
-    for slot in form.a:
-        state.touched[slot] = (active, ins, None)
-    for slot in form.d:
-        state.touched[slot] = (active, ins, form.layout)
+    for slot, use in uses.items():
+        state.touched[slot] = (active, ins, use)
 
 
 def _first(cohort: Cohort, found: Array) -> tuple[int, int]:
