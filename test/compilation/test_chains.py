@@ -7,13 +7,16 @@ and rows of which the first columns are, against NumPy.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from chain_forms import MASKS, Form, drawn
 
+from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.pipelines.named import AlcopCompile
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
@@ -118,6 +121,54 @@ def test_large_scores_do_not_overflow() -> None:
     found, wanted = run(form, q, k, v), expected(q, k, v, mask, form.scale)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize("exponent", [-17, -15, -12, -5, 5, 12, 15, 17])
+def test_rows_of_equal_scores_of_any_size(exponent: int) -> None:
+    """Offsets of rows are rounded by far more than 1, and weights must be 1 still.
+
+    Scores are about 60 * 4^|exponent|, of the exponent's sign.
+    """
+    form = Form(batch=1, heads=1, n=100, scale=0.3, dtype="bf16")
+    size = 1.37 * 2.0 ** abs(exponent)
+    q = dtypes.encode(np.full((1, 1, 64, 32), size), "bf16")
+    k = dtypes.encode(np.full((1, 1, 100, 32), size * np.sign(exponent)), "bf16")
+    v = np.random.default_rng(4).uniform(-1, 1, (1, 1, 100, 32))
+    made = Program(bundle_of(form), None, "emulator")(q, k, dtypes.encode(v, "bf16"))
+    mean = np.broadcast_to(v.mean(axis=2, keepdims=True), made.shape)
+    np.testing.assert_allclose(dtypes.decode(made, "bf16"), mean, atol=2e-3)
+
+
+@dataclass(frozen=True)
+class Staged(compiler.Options):
+    """With so many stages, and what pipelining made checked."""
+
+    stages: str = "1,1"
+
+    def pipeline(self) -> str:
+        """As `alcop-compile`, with both."""
+        text = ",".join(AlcopCompile(target=self.target.name).steps())
+        for old, new in (
+            ("alcop-plan-pipelines{", f"alcop-plan-pipelines{{stages={self.stages} "),
+            ("alcop-place-waits", "alcop-place-waits,alcop-check-pipelines"),
+        ):
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        return f"builtin.module({text})"
+
+
+@pytest.mark.parametrize("stages", ["2,1", "2,2", "3,1", "3,2"])
+def test_any_number_of_stages_gives_the_same_bits(stages: str) -> None:
+    """Of both loops: whole tiles, and those with a mask, of which one is ragged."""
+    form = Form(batch=1, heads=1, m=300, n=300, mask="causal")
+    source = inputs.read_text(form.text())
+    draw = np.random.default_rng(6)
+    given = [draw.uniform(-3, 3, (1, 1, 300, 32)).astype(np.float16) for _ in range(3)]
+    made = []
+    for one in ("1,1", stages):
+        bundle = compiler.compile_source(source, Staged(use_ptxas=False, stages=one))
+        made.append(np.asarray(Program(bundle, None, "emulator")(*given)))
+    np.testing.assert_array_equal(*made)
 
 
 def test_columns_that_no_row_of_a_block_sees_are_not_read() -> None:

@@ -8,8 +8,9 @@ so never overflows the type that is multiplied. What multiplies or divides a who
 commutes past the reductions along it.
 
 exp(c * (x - r)) = exp2(c' * (x - r)) with c' = c * log2(e). Where X multiplies by a
-constant, c' is multiplied into that, as the maximum of c' * x is c' * r. Elsewhere it
-would not be safe: masks add the least number that floats have, which is -inf times c'.
+positive constant, c' takes that, as the maximum of x is r divided by it: tile code
+multiplies by c' and subtracts at once. Constants of a mask, as -inf, are divided by it,
+where that does not overflow.
 """
 
 from __future__ import annotations
@@ -106,17 +107,17 @@ def commuted(
 def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) -> Rows:
     """The rows in powers of two, and the result of these."""
     old, scale = exponential.maximum, exponential.scale
-    scaled = _scaled(exponential.elements, scale, pool)
     combine, start = old.detail
+    by = _multiplier(exponential.elements)
+    elements = _divided(exponential.elements, by, pool) if by else None
     made: dict[Element, Element] = {}
-    if scaled is None:
+    if by is None or elements is None or not _is_divided(start, by):
         elements, maximum = exponential.elements, old
     else:
-        elements = scaled
-        maximum = pool.reduction(elements, combine, start * scale, row)
-        number = pool.constant(scale, FLOAT)
-        made[old] = pool.op(_DIVIDE, (maximum, number), FLOAT)
-        scale = 1.0
+        maximum = pool.reduction(elements, combine, start / by, row)
+        number = pool.constant(by, FLOAT)
+        made[old] = pool.op(_MULTIPLY, (maximum, number), FLOAT)
+        scale *= by
     exponent = pool.op(_SUBTRACT, (elements, maximum), FLOAT)
     if scale != 1:
         number = pool.constant(scale, FLOAT)
@@ -169,34 +170,39 @@ def _constant_of(element: Element) -> tuple[Element, Element] | None:
     return (other, one) if one.name == "constant" else None
 
 
-def _scaled(element: Element, scale: float, pool: Pool) -> Element | None:
-    """An element times a positive number, with constants multiplied here.
+def _multiplier(element: Element) -> float | None:
+    """The positive constant, 1 at most, that some element of a selection has."""
+    if element.name == _SELECT:
+        _, one, other = element.operands
+        return _multiplier(one) or _multiplier(other)
+    known = _constant_of(element)
+    if known is None:
+        return None
+    # At most 1: what is multiplied did not overflow before, and does not now.
+    return known[1].detail if 0 < known[1].detail <= 1 else None
 
-    None where there is no constant, or one that would overflow.
-    """
-    if scale == 1:
-        return element
+
+def _divided(element: Element, by: float, pool: Pool) -> Element | None:
+    """An element divided by what it multiplies; None where it does not multiply."""
     if element.name == "constant":
-        number = element.detail * scale
-        is_kept = math.isinf(element.detail) or abs(number) <= _LARGEST
-        return pool.constant(number, FLOAT) if is_kept else None
+        is_divided = _is_divided(element.detail, by)
+        return pool.constant(element.detail / by, FLOAT) if is_divided else None
     known = _constant_of(element)
     if known is not None:
-        varying, constant = known
-        number = constant.detail * scale
-        # At most 1: what is multiplied did not overflow before, and does not now.
-        if not abs(number) <= 1:
-            return None
-        made = pool.constant(number, FLOAT)
-        return pool.op(_MULTIPLY, (varying, made), FLOAT, dict(element.detail))
+        return known[0] if known[1].detail == by else None
     if element.name != _SELECT:
         return None
     condition, one, other = element.operands
-    chosen = [_scaled(part, scale, pool) for part in (one, other)]
+    chosen = [_divided(part, by, pool) for part in (one, other)]
     if None in chosen:
         return None
     values = tuple(part for part in chosen if part is not None)
     return pool.op(_SELECT, (condition, *values), FLOAT)
+
+
+def _is_divided(number: float, by: float) -> bool:
+    """Whether a number that is a float is one when divided."""
+    return math.isinf(number) or abs(number / by) <= _LARGEST
 
 
 def _difference(exponent: Element) -> tuple[Element | None, Element | None]:

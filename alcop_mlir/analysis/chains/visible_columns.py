@@ -23,6 +23,10 @@ _BOUNDS = {
 }
 
 
+# How often a number has that of the row, that of the column, and 1.
+Linear = tuple[int, int, int]
+
+
 @dataclass(frozen=True)
 class Columns:
     """Bounds of the number of a column less that of its row; None for none."""
@@ -45,20 +49,33 @@ def visible_columns(elements: Element, m: int, n: int) -> Columns:
             continue
         sides = [_linear(one, m, n) for one in condition.operands]
         predicate = dict(condition.detail)["predicate"].value
-        if None in sides or predicate not in _BOUNDS:
+        if None in sides:
             continue
-        (a, b, c), (d, e, f) = (one for one in sides if one is not None)
-        rows, columns, offset = a - d, b - e, c - f
-        least, most = _BOUNDS[predicate]
-        if (rows, columns) == (-1, 1):
-            first = None if least is None else least - offset
-            last = None if most is None else most - offset
-            found = found.within(first, last)
-        elif (rows, columns) == (1, -1):
-            first = None if most is None else offset - most
-            last = None if least is None else offset - least
-            found = found.within(first, last)
+        one, other = (side for side in sides if side is not None)
+        bounds = compared(predicate, one, other)
+        if bounds is not None:
+            found = found.within(bounds.first, bounds.last)
     return found
+
+
+def compared(predicate: int, one: Linear, other: Linear) -> Columns | None:
+    """What a comparison says of columns and rows; None where that is not the same.
+
+    predicate: of arith.cmpi, as MLIR numbers them
+    """
+    if predicate not in _BOUNDS:
+        return None
+    rows, columns, offset = (x - y for x, y in zip(one, other, strict=True))
+    least, most = _BOUNDS[predicate]
+    if (rows, columns) == (-1, 1):
+        first = None if least is None else least - offset
+        last = None if most is None else most - offset
+        return Columns(first, last)
+    if (rows, columns) == (1, -1):
+        first = None if most is None else offset - most
+        last = None if least is None else offset - least
+        return Columns(first, last)
+    return None
 
 
 def _needed(element: Element) -> Iterator[Element]:
@@ -79,7 +96,7 @@ def _conjuncts(condition: Element) -> Iterator[Element]:
         yield from _conjuncts(one)
 
 
-def _linear(element: Element, m: int, n: int) -> tuple[int, int, int] | None:
+def _linear(element: Element, m: int, n: int) -> Linear | None:
     """How often a number has that of the row, that of the column, and 1."""
     if element.name == "constant":
         return 0, 0, element.detail

@@ -17,14 +17,17 @@ from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.transforms.chains.row_powers import (
+    first_maximum,
+    row_powers,
+)
 from alcop_mlir.transforms.chains.tiled_chain import Step, TiledChain
+from alcop_mlir.transforms.chains.whole_tiles import Span, is_true
 from alcop_mlir.transforms.linalg.matrices import view
 from alcop_mlir.transforms.tiling.tile_access import read_tile
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
 _K = MMA_F16_SHAPE[2]
-# ex2.approx.ftz, which 0 and infinities go through exactly.
-_FAST = "#arith.fastmath<afn>"
 # Rows of queries and of accumulators that together leave registers for the weights.
 _HELD_QUERIES = 64
 
@@ -40,18 +43,23 @@ class _Matrix:
     loops: str
     buffer: Any
 
-    def copy(self, first: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+    def copy(
+        self,
+        first: Mapping[str, Any],
+        sizes: Mapping[str, int],
+        is_whole: bool = False,
+    ) -> None:
         """Copy the tile that begins at `first`, as far as the matrix has it.
 
         sizes: of the matrix. What does not exist of rows of values is zero; no row or
-        column that does not exist of others is used.
+        column that does not exist of others is used. is_whole: all of it exists.
         """
         shape = self.buffer.type.shape
         zero = build.index(0)
         offsets = [first.get(loop, zero) for loop in self.loops]
         extents: list[Any] = list(shape)
         for number, loop in enumerate(self.loops):
-            if loop in first and sizes[loop] % shape[number]:
+            if not is_whole and loop in first and sizes[loop] % shape[number]:
                 left = build.sub(sizes[loop], first[loop])
                 extents[number] = build.least(left, shape[number])
         tile = view(self.memory, offsets, extents)
@@ -87,6 +95,9 @@ class ChainLoop:
     batch: list[Any] = field(default_factory=list)
     _rows_of_scores: Any = None
     _end_of_columns: Any = None
+    _queries: Any = None
+    _held: list[Any] = field(default_factory=list)
+    _is_whole: bool = False
 
     def build(self) -> None:
         """All of it but the terminator."""
@@ -94,31 +105,41 @@ class ChainLoop:
         self.batch = build.coordinates(self.matrix, chain.batch_sizes)
         first = self._block_row
         queries = self._operand("scores", 0, "mnk")
-        keys = self._operand("scores", 1, "mnk")
-        values = self._operand("contracted", 1, "mdn")
         queries.copy({"m": first}, self._sizes)
         gpu.barrier()
-        held = [] if chain.k > _HELD_QUERIES else self._fragments(queries)
+        self._queries = queries
+        self._held = [] if chain.k > _HELD_QUERIES else self._fragments(queries)
         # What all tiles need is computed before them.
         scores = self._kind(tiles.columns)
         self._rows_of_scores = self._numbers(self._row, scores, 0)
         self._end_of_columns = _number_of(build.index(chain.n), scores)
-        start = [
+        lowest = self._rows(first_maximum(chain.start))
+        state = [
             build.zero(self._kind(chain.d)),
-            self._rows(chain.start),
+            lowest,
+            row_powers(chain.scale, lowest).offset,
             self._rows(0.0),
         ]
+        for span in self._spans():
+            state = self._over(span, state)
+        self._store(*state)
+
+    def _over(self, span: Span, state: list[Any]) -> list[Any]:
+        """Accumulators, maximum, offset and total after the columns of a span."""
+        keys = self._operand("scores", 1, "mnk")
+        values = self._operand("contracted", 1, "mdn")
 
         def tile(column: ir.Value, carried: list[ir.Value]) -> list[Any]:
             for one in (keys, values):
-                one.copy({"n": column}, self._sizes)
+                one.copy({"n": column}, self._sizes, span.is_whole)
             gpu.barrier()
-            following = self._tile(column, carried, held, queries, keys, values)
+            self._is_whole = span.is_whole
+            following = self._tile(column, carried, keys, values)
             gpu.barrier()
             return following
 
-        loop = build.for_loop((*self._bounds(), tiles.columns), start, tile)
-        self._store(*loop.results)
+        bounds = (span.first, span.end, self.chain.tiles.columns)
+        return list(build.for_loop(bounds, state, tile).results)
 
     # -- where a block is --------------------------------------------------------------
 
@@ -143,8 +164,11 @@ class ChainLoop:
         chain = self.chain
         return {"m": chain.m, "n": chain.n, "k": chain.k, "d": chain.d}
 
-    def _bounds(self) -> tuple[Any, Any]:
-        """The columns that some row of the block has weights in."""
+    def _spans(self) -> list[Span]:
+        """The columns that some row of the block has weights in, in turn.
+
+        Those of whole tiles, which all rows see and which exist, come first.
+        """
         chain, tiles = self.chain, self.chain.tiles
         lower, upper = build.index(0), build.index(chain.n)
         if chain.first is not None:
@@ -153,7 +177,19 @@ class ChainLoop:
         if chain.last is not None:
             last = build.add(self._block_row, chain.last + tiles.block_rows)
             upper = build.least(build.most(last, 0), chain.n)
-        return lower, upper
+        if chain.first is not None:
+            return [Span(lower, upper, False)]
+        whole = chain.n // tiles.columns * tiles.columns
+        if chain.last is None and whole == chain.n:
+            return [Span(lower, upper, True)]
+        middle: Any = build.index(whole)
+        if chain.last is not None:
+            seen = build.most(build.add(self._block_row, chain.last + 1), 0)
+            seen = build.mul(build.div(seen, tiles.columns), tiles.columns)
+            middle = build.least(seen, whole)
+        if chain.last is None and not whole:
+            return [Span(lower, upper, False)]
+        return [Span(lower, middle, True), Span(middle, upper, False)]
 
     # -- operands ----------------------------------------------------------------------
 
@@ -219,15 +255,13 @@ class ChainLoop:
         self,
         column: ir.Value,
         carried: Sequence[ir.Value],
-        held: Sequence[ir.Value],
-        queries: _Matrix,
         keys: _Matrix,
         values: _Matrix,
     ) -> list[Any]:
-        """Accumulators, maximum and total of the rows after a tile of columns."""
-        accumulators, maximum, total = carried
-        columns = self.chain.tiles.columns
-        held = held or self._fragments(queries)
+        """Accumulators, maximum, offset and total of the rows after a tile."""
+        accumulators, maximum, offset, total = carried
+        columns, queries = self.chain.tiles.columns, self._queries
+        held = self._held or self._fragments(queries)
         scores = build.zero(self._kind(columns))
         for number, one in enumerate(held):
             at = {"k": build.index(number * _K)}
@@ -235,12 +269,9 @@ class ChainLoop:
             scores = _contract(one, queries.loops, other, keys.loops, scores, "mnk")
         elements = self._elements(scores, column)
         larger = self._reduced(self.chain.combine, elements, maximum)
-        # Of a row that has seen -inf alone nothing is subtracted.
-        lowest = self._rows(-math.inf)
-        is_lowest = arith.cmpf(arith.CmpFPredicate.OEQ, larger, lowest)
-        subtracted = arith.select(is_lowest, self._rows(0.0), larger)
-        weights = self._power(elements, self._along(subtracted, columns))
-        smaller = self._power(maximum, subtracted)
+        powers = row_powers(self.chain.scale, larger)
+        weights = powers.of(elements, lambda rows: self._along(rows, columns))
+        smaller = powers.corrected(offset)
         total = self._reduced("arith.addf", weights, arith.mulf(total, smaller))
         accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
         narrow = values.memory.type.element_type
@@ -256,15 +287,7 @@ class ChainLoop:
             accumulators = _contract(
                 part, "mn", other, values.loops, accumulators, "mdn"
             )
-        return [accumulators, larger, total]
-
-    def _power(self, elements: ir.Value, maximum: ir.Value) -> Any:
-        """The weights of elements of which this is subtracted."""
-        exponent, scale = arith.subf(elements, maximum), self.chain.scale
-        if scale != 1:
-            number = ir.FloatAttr.get(ir.F32Type.get(), scale)
-            exponent = arith.mulf(exponent, build.splat(exponent.type, number))
-        return _exp2(exponent)
+        return [accumulators, larger, powers.offset, total]
 
     def _reduced(self, combine: str, elements: ir.Value, start: ir.Value) -> Any:
         """Rows combined with what they had before."""
@@ -281,7 +304,7 @@ class ChainLoop:
             elements = self._computed(
                 chain.steps["elements"], {"scores": scores}, numbers, scores.type
             )
-        if chain.n % chain.tiles.columns == 0:
+        if self._is_whole or chain.n % chain.tiles.columns == 0:
             return elements
         numbers = self._numbers(column, scores.type, 1)
         exists = arith.cmpi(arith.CmpIPredicate.slt, numbers, self._end_of_columns)
@@ -327,7 +350,9 @@ class ChainLoop:
             known[operand.argument] = value
         *body, end = (op.operation for op in step.view.block.operations)
         for op in body:
-            if op.name == "linalg.index":
+            if self._is_whole and is_true(op, self.chain):
+                known[op.results[0]] = arith.constant(build.integer(1), 1)
+            elif op.name == "linalg.index":
                 known[op.results[0]] = self._index(op, numbers, kind)
             elif op.name == "arith.index_cast" and op.operands[0] in known:
                 known[op.results[0]] = known[op.operands[0]]  # i32 already
@@ -370,16 +395,21 @@ class ChainLoop:
     # -- the end -----------------------------------------------------------------------
 
     def _store(
-        self, accumulators: ir.Value, maximum: ir.Value, total: ir.Value
+        self,
+        accumulators: ir.Value,
+        maximum: ir.Value,
+        offset: ir.Value,
+        total: ir.Value,
     ) -> None:
         """Compute the result of a row and write it."""
         chain = self.chain
-        # 1, or NaN where the maximum is infinite.
-        finite = self._power(maximum, maximum)
-        if "total" in chain.steps:
-            total = arith.mulf(total, finite)
-        else:
-            accumulators = arith.mulf(accumulators, self._along(finite, chain.d))
+        if chain.start == -math.inf:
+            # 1, or NaN for a row of -inf, of which all weights are 0.
+            seen = arith.divf(total, total)
+            if "total" in chain.steps:
+                total = arith.mulf(total, seen)
+            else:
+                accumulators = arith.mulf(accumulators, self._along(seen, chain.d))
         step = chain.steps["result"]
         given = {"contracted": accumulators, "maximum": maximum, "total": total}
         made = self._computed(step, given, {chain.batch: self._row}, accumulators.type)
@@ -411,11 +441,6 @@ def _contract(
     return vector.contract(
         accumulators.type, one, other, accumulators, maps, ir.ArrayAttr.get(kinds)
     )
-
-
-def _exp2(value: ir.Value) -> Any:
-    attributes = {"fastmath": ir.Attribute.parse(_FAST)}
-    return ir.Operation.create("math.exp2", [value.type], [value], attributes).result
 
 
 def _constant(number: float) -> Any:

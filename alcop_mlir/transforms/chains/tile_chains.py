@@ -5,17 +5,19 @@ Before:  scf.execute_region {
                                           last = 0}} ... }
 After:   gpu.launch blocks(%m x %bh, %one, %one) threads(%t, %one, %one) {
            memref.copy %Q[...], %q                        // once
-           %o:3 = scf.for %n iter_args(%acc, %max, %sum) {
+           %o:4 = scf.for %n iter_args(%acc, %max, %from, %sum) {
              memref.copy %K[%n ...], %k ; memref.copy %V[%n ...], %v
              gpu.barrier
              %s = vector.contract %q, %k                  // a warp's scores
              %x = ...                                     // elements of these
              %r = vector.multi_reduction <maximumf>, %x, %max
-             %w = math.exp2 (%x - %r)
-             %c = math.exp2 (%max - %r)                   // what was summed is less
+             %m = arith.mulf %r, %scale
+             %w = math.exp2 (math.fma %x, %scale, -%m)
+             %c = math.exp2 (%from - %m)                  // what was summed is less
              %sum' = vector.multi_reduction <add>, %w, %sum * %c
              %acc' = vector.contract (truncf %w), %v, %acc * %c
              gpu.barrier }
+           // ... another scf.for, for tiles with a mask or a rest
            vector.transfer_write ... , %O } {alcop.kernel = "chain"}
 
 A block has some rows and all columns, in tiles of columns; a warp has 16 rows and holds
@@ -25,9 +27,10 @@ zero: NaN in it does not reach the result. Columns that do not exist have an ele
 -inf, and rows of V that do not exist are zero.
 
 What an op computes is read from its body; alcop-group-chains has proven that bodies
-fit. A row whose maximum is -inf so far subtracts 0 instead, so that its weights are
-zero and no later column is spoilt; in the end the sum of a row is multiplied by
-exp2(max - max), which is 1, or NaN where the maximum is infinite, as in the program.
+fit. Tiles that all rows of a block see, and that exist as a whole, come first, in a
+loop without masks; with a window, which has a mask at both ends, all tiles have it. The
+scale is a part of the multiply-add of the exponents (`row_powers.py`). A row of which
+all elements are -inf has weights of zero, and NaN for their total, as in the program.
 
 `tiles = [rows of a warp, warps, columns]` beside the role of the scores decides about
 tiles; by default these follow from rows and head (`tiled_chain.py`).

@@ -8,12 +8,11 @@
 // CHECK:       %[[DEST:.*]] = tensor.empty() : tensor<64x32xf32>
 // CHECK-NEXT:  %[[O:.*]] = scf.execute_region -> tensor<64x32xf32> no_inline {
 // CHECK:         %[[S:.*]] = linalg.generic {{.*}} ins(%[[Q]], %[[K]] : {{.*}} {alcop.chain = {batch = 0 : i64, {{.*}}role = "scores", {{.*}}start = 0xFFF0000000000000 : f64}}
-// CHECK:         %[[X:.*]] = linalg.generic {{.*}} ins(%[[S]] : {{.*}} {alcop.chain = {role = "elements"}}
-// CHECK:           arith.mulf
-// CHECK:         %[[MAX:.*]] = linalg.generic {{.*}} ins(%[[X]] : {{.*}} {alcop.chain = {role = "maximum"}}
+// CHECK:         %[[MAX:.*]] = linalg.generic {{.*}} ins(%[[S]] : {{.*}} {alcop.chain = {role = "maximum"}}
 // CHECK:           arith.maximumf
-// CHECK:         %[[W:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[MAX]] : {{.*}} {alcop.chain = {role = "weights"}}
+// CHECK:         %[[W:.*]] = linalg.generic {{.*}} ins(%[[S]], %[[MAX]] : {{.*}} {alcop.chain = {role = "weights"}}
 // CHECK:           arith.subf
+// CHECK:           arith.mulf
 // CHECK-NEXT:      math.exp2
 // CHECK:         %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[W]] : {{.*}} {alcop.chain = {role = "total"}}
 // CHECK:         %[[P:.*]] = linalg.generic {{.*}} ins(%[[W]], %[[V]] : {{.*}} {alcop.chain = {role = "contracted"}}

@@ -1,8 +1,10 @@
 // RUN: alcop-opt %s --alcop-tile-chains --canonicalize --cse --split-input-file | FileCheck %s
 
 // The scores, weights and accumulators of 16 rows are values of a warp. Tiles of columns
-// beyond the block's last row are not visited; the others are masked. Nothing else
-// is left of the region, or of the buffers in it.
+// that all rows of a block see have a loop of their own, without masks; those that only
+// some see follow, and others are not visited. Nothing else is left of the region, or of
+// the buffers in it. The scale is a part of the exponent's multiply-add; rows of large
+// maxima have a power of two instead.
 // CHECK-LABEL: @causal(
 // CHECK-SAME:  %[[Q:.*]]: memref<256x32xf16>, %[[K:.*]]: memref<32x128xf16>, %[[V:.*]]: memref<128x32xf16>
 // CHECK-NOT:   linalg
@@ -11,24 +13,30 @@
 // CHECK:       gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c4, {{.*}} threads({{.*}} = %c128,
 // CHECK:         %[[ROW:.*]] = arith.muli %[[B]], %c64
 // CHECK:         %[[SQ:.*]] = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
-// CHECK:         %[[SK:.*]] = memref.alloc() : memref<32x64xf16, #gpu.address_space<workgroup>>
-// CHECK:         %[[SV:.*]] = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
 // CHECK:         memref.copy %{{.*}}, %[[SQ]]
 // CHECK-NEXT:    gpu.barrier
 // CHECK:         %[[END:.*]] = arith.addi %[[ROW]], %c64
 // CHECK:         %[[LAST:.*]] = arith.minsi %{{.*}}, %c128
-// CHECK:         %[[R:.*]]:3 = scf.for %[[N:.*]] = %c0 to %[[LAST]] step %c64 iter_args(%[[ACC:.*]] = %{{.*}}, %[[MAX:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (vector<16x32xf32>, vector<16xf32>, vector<16xf32>)
+// CHECK:         %[[SEEN:.*]] = arith.addi %[[ROW]], %c1
+// CHECK:         %[[TILE:.*]] = arith.divui %{{.*}}, %c64
+// CHECK:         %[[WHOLE:.*]] = arith.muli %[[TILE]], %c64
+// CHECK:         %[[MIDDLE:.*]] = arith.minsi %[[WHOLE]], %c128
+// CHECK:         %[[SK:.*]] = memref.alloc() : memref<32x64xf16, #gpu.address_space<workgroup>>
+// CHECK:         %[[SV:.*]] = memref.alloc() : memref<64x32xf16, #gpu.address_space<workgroup>>
+// CHECK:         %[[R:.*]]:4 = scf.for %[[N:.*]] = %c0 to %[[MIDDLE]] step %c64 iter_args(%[[ACC:.*]] = %{{.*}}, %[[MAX:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (vector<16x32xf32>, vector<16xf32>, vector<16xf32>, vector<16xf32>)
 // CHECK:           memref.copy %{{.*}}, %[[SK]]
 // CHECK:           memref.copy %{{.*}}, %[[SV]]
 // CHECK-NEXT:      gpu.barrier
 // CHECK-COUNT-2:   vector.contract {{.*}} into vector<16x64xf32>
-// CHECK:           %[[SEEN:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : vector<16x64xi32>
-// CHECK:           %[[X:.*]] = arith.select %[[SEEN]]
-// CHECK:           %[[NEW:.*]] = vector.multi_reduction <maximumf>, %[[X]], %[[MAX]] [1]
-// CHECK:           %[[NONE:.*]] = arith.cmpf oeq, %[[NEW]]
-// CHECK:           %[[FROM:.*]] = arith.select %[[NONE]], %{{.*}}, %[[NEW]]
+// CHECK-NOT:       arith.cmpi
+// CHECK:           %[[NEW:.*]] = vector.multi_reduction <maximumf>, %{{.*}}, %[[MAX]] [1]
+// CHECK:           %[[ABS:.*]] = math.absf %[[NEW]]
+// CHECK:           %[[LARGE:.*]] = arith.cmpf ogt, %[[ABS]]
+// CHECK:           %[[FACTOR:.*]] = arith.select %[[LARGE]]
+// CHECK:           %[[OFFSET:.*]] = arith.mulf %[[NEW]], %[[FACTOR]]
+// CHECK:           math.fma
 // CHECK:           %[[W:.*]] = math.exp2 %{{.*}} fastmath<afn> : vector<16x64xf32>
-// CHECK:           arith.subf %[[MAX]], %[[FROM]]
+// CHECK:           arith.subf %[[FROM]], %[[OFFSET]]
 // CHECK:           %[[LESS:.*]] = math.exp2 %{{.*}} fastmath<afn> : vector<16xf32>
 // CHECK:           %[[OLD:.*]] = arith.mulf %[[SUM]], %[[LESS]]
 // CHECK:           vector.multi_reduction <add>, %[[W]], %[[OLD]] [1]
@@ -36,8 +44,11 @@
 // CHECK:           arith.truncf %[[W]] : vector<16x64xf32> to vector<16x64xf16>
 // CHECK-COUNT-4:   vector.contract {{.*}} into vector<16x32xf32>
 // CHECK-NEXT:      gpu.barrier
-// CHECK:         arith.subf %[[R]]#1, %[[R]]#1
-// CHECK:         arith.divf %[[R]]#0
+// CHECK:         %[[T:.*]]:4 = scf.for %{{.*}} = %[[MIDDLE]] to %[[LAST]] step %c64 iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2, %{{.*}} = %[[R]]#3)
+// CHECK:           %[[SEES:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : vector<16x64xi32>
+// CHECK:           arith.select %[[SEES]]
+// CHECK:         arith.divf %[[T]]#3, %[[T]]#3
+// CHECK:         arith.divf %[[T]]#0
 // CHECK:         vector.transfer_write %{{.*}}, %[[O]][%{{.*}}, %c0] {in_bounds = [true, true]}
 // CHECK:       } {alcop.kernel = "chain"}
 // CHECK-NEXT:  return %[[O]]
@@ -113,13 +124,12 @@ func.func @causal(%arg0: memref<256x32xf16>, %arg1: memref<32x128xf16>, %arg2: m
 }
 // -----
 
-// Columns that there are not have an element of -inf; rows of V that there are not
+// The last tile of columns has a loop of its own: columns that there are not have an element of -inf; rows of V that there are not
 // are zero, of Q and K they may hold anything. Rows beyond the last are not written.
 // Blocks have as many warps as there are rows for.
 // CHECK-LABEL: @ragged(
 // CHECK:       gpu.launch {{.*}} threads({{.*}} = %c96,
 // CHECK:         "alcop.copy"(%{{.*}}, %{{.*}}) {alcop.arbitrary = [0]} : (memref<?x32xf16, {{.*}}>, memref<48x32xf16,
-// CHECK:         scf.for
 // CHECK:           "alcop.copy"(%{{.*}}, %{{.*}}) {alcop.arbitrary = [1]} : (memref<32x?xf16, {{.*}}>, memref<32x64xf16,
 // CHECK:           "alcop.copy"(%{{.*}}, %{{.*}}) : (memref<?x32xf16, {{.*}}>, memref<64x32xf16,
 // CHECK:           %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}} : vector<16x64xi32>
