@@ -36,8 +36,8 @@ class Struct:
     """A structure of `size` bytes that is passed by value.
 
     members: by their offsets in bytes: arrays and `Pointers` are addresses, the others
-    bytes or scalars of NumPy, whose type says how many bytes they take. What no member
-    covers is zero.
+    tensor maps, bytes or scalars of NumPy, whose type says how many bytes they take.
+    What no member covers is zero.
     """
 
     size: int
@@ -68,6 +68,8 @@ class Struct:
             raw = (
                 addresses[id(member)].to_bytes(POINTER, "little")
                 if isinstance(member, (np.ndarray, Pointers))
+                else member.struct().encode(addresses)
+                if isinstance(member, TensorMap)
                 else member
                 if isinstance(member, bytes)
                 else member.tobytes()
@@ -145,12 +147,14 @@ class TensorMap:
         return Struct(MAP_SIZE, {0: self.array, 8: self._layout(0).pack()[8:]})
 
 
-Member = np.ndarray | np.generic | bytes | Pointers
+Member = np.ndarray | np.generic | bytes | Pointers | TensorMap
 
 
 def _size(member: object) -> int:
     if isinstance(member, (np.ndarray, Pointers)):
         return POINTER
+    if isinstance(member, TensorMap):
+        return MAP_SIZE
     if isinstance(member, bytes):
         return len(member)
     if isinstance(member, np.generic):
@@ -170,8 +174,10 @@ def inner(argument: object) -> Iterator[np.ndarray | Pointers]:
         yield argument
     elif isinstance(argument, Struct):
         for member in argument.members.values():
-            if isinstance(member, (np.ndarray, Pointers)):
+            if isinstance(member, (np.ndarray, Pointers, TensorMap)):
                 yield from inner(member)
+    elif isinstance(argument, TensorMap):
+        yield argument.array
     elif isinstance(argument, Pointers):
         for item in argument.items:
             if item is not None and not isinstance(item, (np.ndarray, Pointers)):

@@ -10,7 +10,7 @@ from fixture_kernels import MODES
 from kernel_text import launch, module
 from racy_kernels import kinds
 
-from alcop_mlir.runtime.emulator import EmulationError, Result, TensorMap
+from alcop_mlir.runtime.emulator import EmulationError, Result, Struct, TensorMap
 
 in_every_mode = pytest.mark.parametrize(("visibility", "schedule"), MODES)
 TARGET = {"target": "sm_90a", "version": "8.6"}
@@ -300,6 +300,31 @@ END:
     tensor = TensorMap(array, box.shape, swizzle)
     result = run(text, ["u64", "map"], [given, tensor])
     np.testing.assert_array_equal(array, wanted)
+    assert result.hazards == ()
+
+
+def test_a_map_inside_of_a_structure() -> None:
+    """As CUTLASS passes its parameters; and one given for two parameters."""
+    array, out = (
+        np.arange(512, dtype=np.uint32).reshape(8, 64),
+        np.zeros(256, np.uint32),
+    )
+    tensor = TensorMap(array, (4, 64))
+    text = (
+        START + "mov.b64 %map, p0; cvta.param.u64 %map, %map; add.u64 %map, %map, 64;"
+    )
+    copy = (
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+        "[buffer], [%map, {0, 3}], [bar];"
+    )
+    text += "ld.param.u64 %out, [p0+192];" + (LOAD + WAIT + DUMP).format(
+        bytes=1024, copy=copy, first=0, words=256
+    )
+    whole = module(text, [], **TARGET)
+    whole = whole.replace("kernel()", "kernel(.param .align 64 .b8 p0[256])")
+    given = Struct(256, {0: np.int32(7), 64: tensor, 192: out})
+    result = launch(whole, None, (1,), (64,), [given])
+    np.testing.assert_array_equal(out, array[3:7].reshape(-1))
     assert result.hazards == ()
 
 
