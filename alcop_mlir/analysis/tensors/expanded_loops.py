@@ -1,16 +1,18 @@
 """Which loops of an op on tensors could be one, as dimensions that were one before.
 
 `find_collapsed` looks at a `linalg.generic` that reads what a `tensor.expand_shape`
-made, and says which of its loops to collapse so that it reads the source instead.
+made, and says which of its loops to collapse so that it reads the source instead. A
+reshape from and to loops of one iteration may have been folded into the op's maps.
 Changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.loops import defining_op, made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir
@@ -36,9 +38,11 @@ class CollapsedOp:
 
 def find_collapsed(view: LinalgView) -> CollapsedOp:
     """The loops to collapse, by all inputs that were expanded; `groups` may be those
-    that the op has.
+    that the op has. One of a single iteration goes where a computed input lacks it.
     """
     wanted: dict[tuple[int, ...], str | None] = {}
+    for pair in _single_loops(view):
+        wanted[pair] = _why_not(view, pair)
     for operand in view.inputs:
         expand = made_by(operand.value, EXPAND)
         if expand is None:
@@ -52,6 +56,28 @@ def find_collapsed(view: LinalgView) -> CollapsedOp:
     parts = tuple(_parts(operand, groups) for operand in view.operands)
     refused = tuple(dict.fromkeys(why for why in wanted.values() if why))
     return CollapsedOp(groups, parts, refused)
+
+
+def _single_loops(view: LinalgView) -> Iterator[tuple[int, int]]:
+    """Loops of one iteration that a computed matrix lacks, each with a neighbour.
+
+    Of arguments, and of vectors, others lack loops: what they are combined with has all.
+    """
+    single = {loop for loop in range(view.rank) if view.static_size(loop) == 1}
+    others = {*range(view.rank)} - single
+    if not single or not any(
+        len(others) > 1 and {*one.loops} == others and _is_computed(one.value)
+        for one in view.inputs
+    ):
+        return
+    for one, other in pairwise(view.outputs[0].loops):
+        if one is not None and other is not None and {one, other} & single:
+            yield one, other
+
+
+def _is_computed(value: ir.Value) -> bool:
+    op = defining_op(value)
+    return op is not None and op.name.startswith("linalg.")
 
 
 def parts_of(reshape: ir.Operation) -> Parts:

@@ -12,8 +12,9 @@ Element-wise ops, and reductions, behind a reshape then go over the loops of the
 front of it, so that they can be its epilogue, or of one row group with it. A reshape is
 a view, and costs nothing where it ends up. Loops become one only if each operand has
 all of them, next to each other and in order, or none; those of one iteration it may
-lack. Others stay apart; where an element-wise op does so, a remark says why. Sizes have
-to be known.
+lack. A loop of one iteration that a computed matrix lacks is one with a neighbour, as a
+batch of one. Others stay apart; where an element-wise op does so, a remark says why.
+Sizes have to be known.
 
 Runs before bufferization, and before alcop-prepare-weights, which moves reshapes of
 weights. Reads and writes no `alcop` attributes.
@@ -49,8 +50,6 @@ class SinkReshapes(Pass):
 
     def run(self, op: ir.Operation) -> None:
         for generic in walk(op, "linalg.generic"):
-            if not any(made_by(one, EXPAND) for one in generic.operands):
-                continue
             view = view_of(generic)
             found = find_collapsed(view)
             if found.refused and not view.reductions and len(view.inputs) > 1:

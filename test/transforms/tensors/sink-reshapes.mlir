@@ -79,3 +79,57 @@ func.func @one(%y: tensor<32x8xf32>, %p: tensor<32x8xf32>) -> tensor<1x32x8xf32>
   } -> tensor<1x32x8xf32>
   return %r : tensor<1x32x8xf32>
 }
+
+// -----
+
+// A batch of one, which the result of a contraction lacks and an argument has.
+// CHECK-LABEL: @single(
+// CHECK-SAME:  %[[X:[^:]*]]: tensor<1x64x128xf32>
+// CHECK:       %[[Y:.*]] = linalg.matmul
+// CHECK:       %[[C:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1], [2]]
+// CHECK:       %[[S:.*]] = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], {{.*}} ins(%[[C]], %[[Y]] : tensor<64x128xf32>, tensor<64x128xf32>)
+// CHECK:       tensor.expand_shape %[[S]] {{.*}} into tensor<1x64x128xf32>
+func.func @single(%x: tensor<1x64x128xf32>, %a: tensor<64x32xf16>, %b: tensor<32x128xf16>, %f: tensor<64x128xf32>) -> tensor<1x64x128xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<64x32xf16>, tensor<32x128xf16>) outs(%f : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %e = tensor.empty() : tensor<1x64x128xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, i, j) -> (n, i, j)>, affine_map<(n, i, j) -> (i, j)>, affine_map<(n, i, j) -> (n, i, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%x, %y : tensor<1x64x128xf32>, tensor<64x128xf32>) outs(%e : tensor<1x64x128xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %c = arith.addf %u, %v : f32
+    linalg.yield %c : f32
+  } -> tensor<1x64x128xf32>
+  return %s : tensor<1x64x128xf32>
+}
+
+// -----
+
+// What lacks it is an argument, or a vector: all others have it, and keep it.
+// CHECK-LABEL: @kept(
+// CHECK-NOT:   tensor.collapse_shape
+#all = affine_map<(n, i, j) -> (n, i, j)>
+#both = affine_map<(n, i, j) -> (i, j)>
+#row = affine_map<(n, j) -> (j)>
+#two = affine_map<(n, j) -> (n, j)>
+func.func @kept(%x: tensor<1x64x128xf32>, %b: tensor<64x128xf32>, %z: tensor<1x128xf32>, %h: tensor<128xf16>) -> (tensor<1x64x128xf32>, tensor<1x128xf32>) {
+  %e = tensor.empty() : tensor<1x64x128xf32>
+  %s = linalg.generic {indexing_maps = [#all, #both, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%x, %b : tensor<1x64x128xf32>, tensor<64x128xf32>) outs(%e : tensor<1x64x128xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %c = arith.addf %u, %v : f32
+    linalg.yield %c : f32
+  } -> tensor<1x64x128xf32>
+  %g = tensor.empty() : tensor<128xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(j) -> (j)>, affine_map<(j) -> (j)>], iterator_types = ["parallel"]} ins(%h : tensor<128xf16>) outs(%g : tensor<128xf32>) {
+  ^bb0(%u: f16, %o: f32):
+    %c = arith.extf %u : f16 to f32
+    linalg.yield %c : f32
+  } -> tensor<128xf32>
+  %k = tensor.empty() : tensor<1x128xf32>
+  %t = linalg.generic {indexing_maps = [#two, #row, #two], iterator_types = ["parallel", "parallel"]}
+    ins(%z, %w : tensor<1x128xf32>, tensor<128xf32>) outs(%k : tensor<1x128xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %c = arith.addf %u, %v : f32
+    linalg.yield %c : f32
+  } -> tensor<1x128xf32>
+  return %s, %t : tensor<1x64x128xf32>, tensor<1x128xf32>
+}
