@@ -2,6 +2,7 @@
 
     python bench/bench_models.py [--small [--run]] [--types f16,bf16,f32]
                                  [--batch N,...] [--tokens N,...] [--by-kernel]
+                                 [--published]
                                  [MODEL or FILE ...]
     python bench/bench_models.py --scale
 
@@ -19,7 +20,10 @@ of them, against torch in f64, relative to the largest element.
 
 Bytes moved are those that each kernel reads and writes, once each, beside the fewest
 that any could move (`moved_bytes.py`, `least_bytes.py`), and those of the best fusion,
-where that was counted by hand (`fused_bytes.py`). `--by-kernel` lists them by kernel.
+where that was counted by hand (`fused_bytes.py`). `--by-kernel` lists them by kernel,
+and how many are between kernels: read or written beyond the fewest. `--published` takes
+the sizes of docs/performance.md: BERT's layer and two layers at 1 and 8 sequences of
+128 and 512 tokens, GPT-2 and Llama at one of 1024, ResNet-50 at 1 and 16 images.
 Seconds are CPU time, that of ptxas apart, and wall time. Prints a table in Markdown;
 records go to bench/results/models.jsonl.
 """
@@ -59,6 +63,12 @@ MODELS = (
 ).split()
 WITHOUT_TOKENS = ("mlp", "resnet18", "resnet50", "vgg16", "llama_step")
 TYPES = ("f16", "bf16", "f32")
+# By names of models: numbers of sequences, or images, and tokens in each.
+PUBLISHED = (
+    (("bert_layer", "bert"), (1, 8), (128, 512)),
+    (("gpt2_block", "gpt2", "llama_block"), (1,), (1024,)),
+    (("resnet50",), (1, 16), (128,)),
+)
 SCALE = ("bert", "bert_12", "resnet18")
 # CPU seconds, and how many times those, and the bytes, of 2 layers 12 may take.
 ALLOWED = {"bert": 8.0, "resnet18": 20.0}
@@ -214,6 +224,9 @@ def size(number: int) -> str:
 
 def programs(given: argparse.Namespace) -> Iterator[Program]:
     """All that are asked for."""
+    if given.published:
+        yield from published(given.models, given.types or TYPES)
+        return
     names = given.models or (SCALE if given.scale else MODELS)
     types = given.types or (("f16",) if given.scale else TYPES)
     for name in names:
@@ -229,6 +242,14 @@ def programs(given: argparse.Namespace) -> Iterator[Program]:
             )
 
 
+def published(models: Collection[str], types: Sequence[str]) -> Iterator[Program]:
+    """The models, or all if there are none, at the sizes that are published."""
+    for names, batches, tokens in PUBLISHED:
+        for name, *sizes, dtype in product(names, batches, tokens, types):
+            if name in models or not models:
+                yield Program(name, dtype, False, *sizes)
+
+
 def heading() -> str:
     """The first two lines of a table in Markdown."""
     rule = ["---"] * 2 + ["---:"] * (len(HEADER) - 2)
@@ -241,10 +262,16 @@ def line(cells: Sequence[str]) -> str:
 
 
 def by_kernel(done: Compiled) -> Iterator[str]:
-    """What each kernel moves, the share of all, and its blocks."""
+    """What each kernel reads and writes, how much of it no program needs to, and how
+    often the least of the program its bytes are.
+    """
+    yield "kernel      read   written   between   of least"
     for number, one in enumerate(done.kernels, 1):
-        moved = f"{size(one.bytes):>10} {one.bytes / done.moved:6.1%}"
-        yield f"{number:5} {moved}  {one.name}, {one.blocks} blocks"
+        columns = (one.read, one.written, one.bytes - one.least)
+        sizes = " ".join(f"{size(column):>9}" for column in columns)
+        share = one.bytes / done.least
+        said = f"{one.name}, {one.blocks} blocks {one.schedule}".rstrip()
+        yield f"{number:6} {sizes} {share:9.3f}x  {said}"
 
 
 def scale(done: Sequence[Compiled]) -> Iterator[str]:
@@ -302,6 +329,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=_sizes, default=[1], metavar="N,...")
     parser.add_argument("--tokens", type=_sizes, default=[128], metavar="N,...")
     parser.add_argument("--by-kernel", action="store_true", help="bytes of each")
+    parser.add_argument("--published", action="store_true", help="their sizes")
     parser.add_argument("--target", default="sm_80")
     return parser
 

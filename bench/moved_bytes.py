@@ -32,10 +32,12 @@ from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.compilation.compiler import Options
 from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import element_bytes
 from alcop_mlir.errors import CompileError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import AlcopCompile
+from alcop_mlir.schedule import Schedule
 
 # The step before which all kernels are one op each, of threads or of tile code.
 _LAUNCHED = ",alcop-sink-loads"
@@ -43,6 +45,7 @@ _LAUNCHED = ",alcop-sink-loads"
 _BY_THREADS = ("memref.load", "memref.store")
 _VECTORS = ("vector.load", "vector.store")
 _BY_BLOCKS = ("memref.copy", "alcop.gather")
+Bytes = dict[Any, int]  # by array, a memref on the host
 _SIZES = 6  # operands of a launch: blocks and threads along x, y, z
 
 
@@ -50,12 +53,24 @@ _SIZES = 6  # operands of a launch: blocks and threads along x, y, z
 class Moved:
     """What one kernel moves.
 
-    blocks: how many, or 0 if that is known at run time only
+    blocks:        how many, or 0 if that is known at run time only
+    read, written: bytes
+    least:         of those, the first reads of what the function is given, and first
+                   writes of its results; others are between kernels, or done again
+    schedule:      of a contraction, else ""
     """
 
     name: str
     blocks: int
-    bytes: int
+    read: int
+    written: int
+    least: int
+    schedule: str
+
+    @property
+    def bytes(self) -> int:
+        """Read and written."""
+        return self.read + self.written
 
 
 def moved_bytes(source: Input, options: Options, name: str) -> int:
@@ -71,14 +86,38 @@ def moved_by_kernel(source: Input, options: Options, name: str) -> tuple[Moved, 
     module = source.module.operation
     run_pipeline(module, _until_launched(options))
     (function,) = (one for one in host_functions(module) if name_of(one) == name)
+    given = [*function.regions[0].blocks[0].arguments]
+    given += [one.results[0] for one in walk(function, "memref.get_global")]
     with module.context:
-        return tuple(map(_moved, walk(function, "gpu.launch")))
+        unread: Bytes = {one: _size(one.type) * _bytes(one.type) for one in given}
+        unwritten = dict(unread)
+        launches = walk(function, "gpu.launch")
+        return tuple(_moved(one, unread, unwritten) for one in launches)
 
 
-def _moved(launch: ir.Operation) -> Moved:
+def _moved(launch: ir.Operation, unread: Bytes, unwritten: Bytes) -> Moved:
+    """Of one launch; what it is the first to move is taken from what none has moved."""
     blocks = [constant(one) or 0 for one in list(launch.operands)[:3]]
-    kernel = ir.StringAttr(launch.attributes["alcop.kernel"]).value
-    return Moved(kernel, math.prod(blocks), launch_bytes(launch))
+    read, written = _arrays(launch, writes=False), _arrays(launch, writes=True)
+    least = _first(read, unread) + _first(written, unwritten)
+    for array in written:
+        unread.pop(array, None)  # what is read from now on is a result
+    schedule = alcop.get(launch, alcop.ScheduleAttr)
+    return Moved(
+        ir.StringAttr(launch.attributes["alcop.kernel"]).value,
+        math.prod(blocks),
+        sum(read.values()),
+        sum(written.values()),
+        least,
+        "" if schedule is None else str(Schedule.from_dict(schedule)),
+    )
+
+
+def _first(moved: Bytes, left: Bytes) -> int:
+    """Bytes of `left` that are moved now, which then are no longer left."""
+    first = {one: min(count, left.get(one, 0)) for one, count in moved.items()}
+    left.update({one: left[one] - count for one, count in first.items() if count})
+    return sum(first.values())
 
 
 def _until_launched(options: Options) -> str:
@@ -88,14 +127,11 @@ def _until_launched(options: Options) -> str:
     return f"builtin.module({steps[: steps.index(_LAUNCHED)]}))"
 
 
-def launch_bytes(launch: ir.Operation) -> int:
-    """Of one `gpu.launch`: what it reads, and what it writes."""
+def _arrays(launch: ir.Operation, writes: bool) -> Bytes:
+    """Of one `gpu.launch`: what it reads, or what it writes, by array."""
     every = [one for op in body(launch).operations for one in touches_in(op)]
     touched = [one for one in every if _is_global(launch, one)]
-    return sum(
-        _distinct(launch, [one for one in touched if one.writes == writes])
-        for writes in (False, True)
-    )
+    return _distinct(launch, [one for one in touched if one.writes == writes])
 
 
 def _is_global(launch: Any, touch: Touch) -> bool:
@@ -110,7 +146,7 @@ def _is_inside(launch: Any, value: Any) -> bool:
     return launch in (owner, *around(owner))
 
 
-def _distinct(launch: Any, touched: Iterable[Touch]) -> int:
+def _distinct(launch: Any, touched: Iterable[Touch]) -> Bytes:
     """Bytes of arrays that are touched in one way, none more than all of it has."""
     elements: dict[Any, int] = defaultdict(int)  # by what the launch is given
     for one in touched:
@@ -118,10 +154,10 @@ def _distinct(launch: Any, touched: Iterable[Touch]) -> int:
     moved: dict[Any, int] = defaultdict(int)
     for view, count in elements.items():
         moved[root(view)] += min(count, _size(view.type)) * _bytes(view.type)
-    return sum(
-        min(count, _size(array.type) * _bytes(array.type))
+    return {
+        array: min(count, _size(array.type) * _bytes(array.type))
         for array, count in moved.items()
-    )
+    }
 
 
 def _given(launch: Any, memref: Any) -> Any:

@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 
 from fused_bytes import fused_bytes
 from least_bytes import least_bytes
-from moved_bytes import moved_bytes
+from moved_bytes import moved_by_kernel, moved_bytes
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.manifest.arrays import Parameter
@@ -175,6 +175,27 @@ def test_vectors_of_threads() -> None:
       return %y : {kind}
     }}"""
     assert moved_bytes(inputs.read(text), compiler.Options(), "f") == 2 * 6 * 256 * 4
+
+
+def test_by_kernel() -> None:
+    """Two matmuls, the second of the first's result and of what that has read."""
+    kind = "tensor<64x64xf16>"
+    text = f"""
+    func.func @f(%a: {kind}, %b: {kind}) -> {kind} {{
+      %zero = arith.constant 0.0 : f16
+      %e = tensor.empty() : {kind}
+      %init = linalg.fill ins(%zero : f16) outs(%e : {kind}) -> {kind}
+      %c = linalg.matmul ins(%a, %b : {kind}, {kind}) outs(%init : {kind}) -> {kind}
+      %d = linalg.matmul ins(%c, %a : {kind}, {kind}) outs(%init : {kind}) -> {kind}
+      return %d : {kind}
+    }}"""
+    array = 64 * 64 * 2
+    first, second = moved_by_kernel(inputs.read(text), compiler.Options(), "f")
+    assert (first.read, first.written, first.least) == (2 * array, array, 2 * array)
+    assert (second.read, second.written, second.least) == (2 * array, array, array)
+    assert first.schedule.startswith("block=")
+    bundle = compiler.compile_source(inputs.read(text), compiler.Options())
+    assert first.least + second.least == least_bytes(bundle.function())
 
 
 @pytest.mark.parametrize(
