@@ -61,8 +61,7 @@ def find_collapsed(view: LinalgView) -> CollapsedOp:
 def _single_loops(view: LinalgView) -> Iterator[tuple[int, int]]:
     """Loops of one iteration that a computed matrix lacks, each with a neighbour.
 
-    Of arguments, and of vectors, others lack loops: what they are combined with has
-    all.
+    Arguments and vectors may lack them where all that is computed has them.
     """
     single = {loop for loop in range(view.rank) if view.static_size(loop) == 1}
     others = {*range(view.rank)} - single
