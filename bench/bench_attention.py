@@ -2,12 +2,13 @@
 
 usage: python bench/bench_attention.py [--target sm_80] [--triton PYTHON] [--all]
 
-Compiles the tile code of `attention_tiles.py` with two shared stages, and reads the
-loops over tiles of keys from the cubin, in order: the steady state, what may be left of
-it, and in causal attention a loop with a mask. `--triton` names the Python of an
-environment that has Triton: its kernel with the same tiles, warps and stages, of which
-the PTX is assembled by the same ptxas. `--all` adds bf16 and heads of 32 to 256. The
-raw records go to bench/results/attention.jsonl.
+Compiles the tile code of `attention_tiles.py` with two shared stages, and a plain
+program on tensors (`plain_attention.py`) with the same tiles. Reads the loops over
+tiles of keys from the cubin, in order: the steady state, what may be left of it, and in
+causal attention a loop with a mask. `--triton` names the Python of an environment that
+has Triton: its kernel with the same tiles, warps and stages, of which the PTX is
+assembled by the same ptxas. `--all` adds bf16 and heads of 32 to 256. The raw records
+go to bench/results/attention.jsonl.
 """
 
 from __future__ import annotations
@@ -53,22 +54,40 @@ FURTHER = (
 
 def ours(case: Attention, target: str) -> dict[str, Any]:
     """The record of our kernel."""
-    from alcop_mlir import __version__
     from alcop_mlir.compilation import compiler, inputs
 
     options = compiler.Options(find_target(target))
     bundle = compiler.compile_source(inputs.read_text(case.text()), options)
+    return _ours(case, bundle, "of tile code")
+
+
+def _ours(case: Attention, bundle: Any, source: str) -> dict[str, Any]:
+    from alcop_mlir import __version__
+
     (kernel,) = bundle.functions[0].kernels
     cubin = bundle.code_of(kernel).cubin
     if cubin is None:
         raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
     return {
-        "compiler": f"alcop_mlir {__version__}",
+        "compiler": f"alcop_mlir {__version__}, {source}",
         **_figures(case, cubin),
         "registers": kernel.registers,
         "spill_bytes": kernel.spill_bytes,
         "shared_bytes": kernel.shared_bytes,
     }
+
+
+def generated(case: Attention, target: str) -> dict[str, Any]:
+    """The record of the kernel that is made of a plain program on tensors."""
+    from plain_attention import Tiled, plain_attention
+
+    from alcop_mlir.compilation import compiler, inputs
+
+    tiles = (case.block[0] // case.warps, case.warps, case.block[1])
+    options = Tiled(find_target(target), tiles=tiles)
+    source = inputs.read_text(plain_attention(case))
+    bundle = compiler.compile_source(source, options)
+    return _ours(case, bundle, "of a plain program")
 
 
 def tritons(case: Attention, target: str, python: str) -> dict[str, Any]:
@@ -148,6 +167,7 @@ def main() -> None:
     records = []
     for case in (*CASES, *(FURTHER if given.all else ())):
         records.append(ours(case, given.target))
+        records.append(generated(case, given.target))
         is_power = case.head & (case.head - 1) == 0  # all that Triton has
         if given.triton and is_power:
             records.append(tritons(case, given.target, given.triton))

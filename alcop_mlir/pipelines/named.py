@@ -86,7 +86,7 @@ class AlcopCompile(NamedPipeline):
             "cse",
         )
         return (
-            *steps_to_contractions(self.allow_tf32),
+            *steps_to_contractions(self.allow_tf32, self.target),
             f"func.func({','.join(on_functions)})",
             # From here on the work is done once for all launches that are equal.
             "alcop-merge-launches",
@@ -120,21 +120,27 @@ PREPARE = (
     "func.func(alcop-group-chains,canonicalize,cse)",
 )
 
-# Tensors become memrefs, and results become output arguments at the end of the list.
-BUFFERIZE = (
-    "func.func(alcop-update-arguments,alcop-fill-constants,alcop-generalize-gathers,"
-    "alcop-separate-empties,alcop-protect-arguments)",
-    "eliminate-empty-tensors",
-    "one-shot-bufferize{bufferize-function-boundaries=true "
-    "function-boundary-type-conversion=identity-layout-map}",
-    # At once: what is between the ops of a chain is never made.
-    "func.func(alcop-tile-chains,alcop-place-results,alcop-separate-results)",
-    "buffer-results-to-out-params{hoist-static-allocs=true hoist-dynamic-allocs=true "
-    "modify-public-functions=true}",
-)
+
+def bufferize(target: str) -> tuple[str, ...]:
+    """Steps from tensors to memrefs; chains become tile code for this target.
+
+    Results become output arguments at the end of the list.
+    """
+    tile_chains = with_options("alcop-tile-chains", target=target)
+    return (
+        "func.func(alcop-update-arguments,alcop-fill-constants,alcop-generalize-gathers,"
+        "alcop-separate-empties,alcop-protect-arguments)",
+        "eliminate-empty-tensors",
+        "one-shot-bufferize{bufferize-function-boundaries=true "
+        "function-boundary-type-conversion=identity-layout-map}",
+        # At once: what is between the ops of a chain is never made.
+        f"func.func({tile_chains},alcop-place-results,alcop-separate-results)",
+        "buffer-results-to-out-params{hoist-static-allocs=true "
+        "hoist-dynamic-allocs=true modify-public-functions=true}",
+    )
 
 
-def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
+def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str, ...]:
     """Steps from a module as given to one whose contractions are marked."""
     on_convolutions = (
         # The launcher refuses arguments that overlap where one is written.
@@ -161,7 +167,7 @@ def steps_to_contractions(allow_tf32: bool) -> tuple[str, ...]:
     )
     return (
         *PREPARE,
-        *BUFFERIZE,
+        *bufferize(target),
         "alcop-drop-offsets",
         f"func.func(alcop-check-views,{','.join(on_convolutions)})",
         # Of the copies that were made of filters, too.

@@ -139,6 +139,24 @@ def test_rows_of_equal_scores_of_any_size(exponent: int) -> None:
     np.testing.assert_allclose(dtypes.decode(made, "bf16"), mean, atol=2e-3)
 
 
+def test_a_maximum_that_starts_from_nan() -> None:
+    """As that of `linalg.softmax`: maxnum of NaN and a number is the number."""
+    form = Form(batch=1, heads=1, n=100, maximum="maxnumf")
+    text = form.text().replace("linalg.fill ins(%low", "linalg.fill ins(%nan")
+    assert text.count("%nan") == 1
+    nan = "  %nan = arith.constant 0x7FC00000 : f32\n  %low ="
+    source = inputs.read_text(text.replace("  %low =", nan))
+    bundle = compiler.compile_source(source, compiler.Options(use_ptxas=False))
+    draw = np.random.default_rng(7)
+    q, k, v = (
+        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16)
+        for rows in (64, 100, 100)
+    )
+    made = np.asarray(Program(bundle, None, "emulator")(q, k, v), np.float64)
+    wanted = expected(q, k, v, np.zeros(()), form.scale)
+    np.testing.assert_allclose(made, wanted, atol=2e-3)
+
+
 @dataclass(frozen=True)
 class Staged(compiler.Options):
     """With so many stages, and what pipelining made checked."""

@@ -24,7 +24,7 @@ from alcop_mlir.element_types import ELEMENT_TYPES
 
 _BASES = {"math.exp": math.log2(math.e), "math.exp2": 1.0}
 _MULTIPLY, _DIVIDE, _SUBTRACT = "arith.mulf", "arith.divf", "arith.subf"
-_SELECT = "arith.select"
+_SELECT, _MAXNUM = "arith.select", "arith.maxnumf"
 _LARGEST = ELEMENT_TYPES[FLOAT].largest
 
 
@@ -108,15 +108,18 @@ def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) 
     """The rows in powers of two, and the result of these."""
     old, scale = exponential.maximum, exponential.scale
     combine, start = old.detail
+    if combine == _MAXNUM and math.isnan(start):
+        start = -math.inf  # the same, but for a row of NaN, whose weights are NaN
+        old = pool.reduction(old.operands[0], combine, start, row)
     by = _multiplier(exponential.elements)
     elements = _divided(exponential.elements, by, pool) if by else None
-    made: dict[Element, Element] = {}
+    made: dict[Element, Element] = {exponential.maximum: old}
     if by is None or elements is None or not _is_divided(start, by):
         elements, maximum = exponential.elements, old
     else:
         maximum = pool.reduction(elements, combine, start / by, row)
         number = pool.constant(by, FLOAT)
-        made[old] = pool.op(_MULTIPLY, (maximum, number), FLOAT)
+        made[exponential.maximum] = pool.op(_MULTIPLY, (maximum, number), FLOAT)
         scale *= by
     exponent = pool.op(_SUBTRACT, (elements, maximum), FLOAT)
     if scale != 1:
@@ -124,7 +127,7 @@ def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) 
         exponent = pool.op(_MULTIPLY, (exponent, number), FLOAT)
     weights = pool.op("math.exp2", (exponent,), FLOAT)
     totals = []
-    for one in result.needs - {old}:
+    for one in result.needs - {exponential.maximum}:
         if one.detail[0] != SUM or one.operands[0] is not exponential.weight:
             raise NoChainError(
                 "a reduction that depends on another one is no sum of the "

@@ -32,8 +32,9 @@ loop without masks; with a window, which has a mask at both ends, all tiles have
 scale is a part of the multiply-add of the exponents (`row_powers.py`). A row of which
 all elements are -inf has weights of zero, and NaN for their total, as in the program.
 
-`tiles = [rows of a warp, warps, columns]` beside the role of the scores decides about
-tiles; by default these follow from rows and head (`tiled_chain.py`).
+Blocks have 128 rows where these are enough to fill the target, else 64, and up to 64
+columns (`chain_tiles.py`). `tiles` beside the role of the scores, or the option, says
+which instead: rows of a warp, warps, columns. What is not possible is an error.
 
 Runs right after bufferization, as buffers between the ops vanish, and before
 alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
@@ -48,8 +49,8 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
-from alcop_mlir.passes.base import Pass
-from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
@@ -63,9 +64,13 @@ class TileChains(Pass):
     name = "alcop-tile-chains"
     anchor = "func.func"
 
+    target: str = option(DEFAULT_TARGET, "GPU that blocks have to fill and fit")
+    tiles: tuple[int, ...] = option((), "rows of a warp, warps, columns; or chosen")
+
     def run(self, op: ir.Operation) -> None:
+        target = find_target(self.target)
         for region in walk(op, "scf.execute_region"):
-            chain = read_chain(region)
+            chain = read_chain(region, target, self.tiles)
             if chain is not None:
                 _hoist_results(region)
                 with region.location, ir.InsertionPoint(region):

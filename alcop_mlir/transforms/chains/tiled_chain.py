@@ -7,6 +7,7 @@ it wrote.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,34 +17,16 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
-from alcop_mlir.target import MMA_F16_SHAPE
+from alcop_mlir.target import Target
+from alcop_mlir.transforms.chains.chain_tiles import (
+    ChainSizes,
+    ChainTiles,
+    TilesError,
+    checked_tiles,
+    chosen_tiles,
+)
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")
-_ROWS = MMA_F16_SHAPE[0]  # of a fragment, the least that a warp has
-_MOST_WARPS = 4
-# Columns of weights in a tile: a warp holds 16 rows of them, and of accumulators of a
-# head, in up to 255 registers of a thread. Long heads get half as many, so that two
-# slots of keys and values fit shared memory.
-_COLUMNS, _LONG_COLUMNS, _LONG_HEAD = 64, 32, 128
-
-
-@dataclass(frozen=True)
-class ChainTiles:
-    """Sizes of tiles.
-
-    rows:    of a warp
-    warps:   of a block, each with rows of its own
-    columns: of weights, as many keys and values
-    """
-
-    rows: int
-    warps: int
-    columns: int
-
-    @property
-    def block_rows(self) -> int:
-        """Rows of a block."""
-        return self.rows * self.warps
 
 
 @dataclass(frozen=True)
@@ -115,8 +98,13 @@ class TiledChain:
         return self.steps["scores"].view.static_size(loop) or 0
 
 
-def read_chain(region: ir.Operation) -> TiledChain | None:
-    """The chain in a region; None for a region without one, PassError for a part."""
+def read_chain(
+    region: ir.Operation, target: Target, tiles: Sequence[int] = ()
+) -> TiledChain | None:
+    """The chain in a region; None for a region without one, PassError for a part.
+
+    tiles: of a chain whose mark has none; chosen where there are none
+    """
     mark: dict[str, Any] = {}
     steps: dict[str, Step] = {}
     written: dict[Any, str] = {}
@@ -136,8 +124,6 @@ def read_chain(region: ir.Operation) -> TiledChain | None:
     if missing:
         names = ", ".join(sorted(missing))
         raise PassError(region, f"is no whole chain, it lacks {names}")
-    m = steps["scores"].view.static_size(mark["batch"]) or 0
-    head = steps["result"].view.static_size(mark["batch"] + 1) or 0
     return TiledChain(
         region,
         steps,
@@ -146,15 +132,27 @@ def read_chain(region: ir.Operation) -> TiledChain | None:
         mark["scale"],
         mark.get("first"),
         mark.get("last"),
-        _tiles(mark, m, head),
+        _tiles(region, steps, mark, target, tiles),
     )
 
 
-def _tiles(mark: dict[str, Any], m: int, head: int) -> ChainTiles:
-    """Tiles for so many rows and a head, unless the mark has `tiles`, three numbers."""
-    given: Sequence[int] | None = mark.get("tiles")
-    if given is not None:
-        return ChainTiles(*given)
-    warps = min(_MOST_WARPS, -(-m // _ROWS))
-    columns = _COLUMNS if head <= _LONG_HEAD else _LONG_COLUMNS
-    return ChainTiles(_ROWS, warps, columns)
+def _tiles(
+    region: ir.Operation,
+    steps: dict[str, Step],
+    mark: dict[str, Any],
+    target: Target,
+    tiles: Sequence[int],
+) -> ChainTiles:
+    """Those that the mark has in `tiles`, or that are given, or chosen."""
+    view, batch = steps["scores"].view, mark["batch"]
+    extents = [view.static_size(loop) or 0 for loop in range(batch + 3)]
+    m, n, k = extents[batch:]
+    head = steps["result"].view.static_size(batch + 1) or 0
+    sizes = ChainSizes(math.prod(extents[:batch]), m, n, k, head)
+    given = mark.get("tiles", tiles)
+    try:
+        if given:
+            return checked_tiles(given, sizes, target)
+        return chosen_tiles(sizes, target)
+    except TilesError as reason:
+        raise PassError(region, str(reason)) from None

@@ -1,10 +1,15 @@
 // RUN: alcop-opt %s --alcop-tile-chains --canonicalize --cse --split-input-file | FileCheck %s
+// RUN: alcop-opt %s '--alcop-tile-chains=tiles=32,2,16' --split-input-file | FileCheck %s --check-prefix=GIVEN
+// RUN: not alcop-opt %s '--alcop-tile-chains=tiles=24,2,16' --split-input-file 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // The scores, weights and accumulators of 16 rows are values of a warp. Tiles of columns
 // that all rows of a block see have a loop of their own, without masks; those that only
 // some see follow, and others are not visited. Nothing else is left of the region, or of
 // the buffers in it. The scale is a part of the exponent's multiply-add; rows of large
 // maxima have a power of two instead.
+// The option says which tiles. What is no tile is an error.
+// GIVEN: vector.contract {{.*}} into vector<32x16xf32>
+// WRONG: error: {{.*}}tiles have 24 rows of a warp and 16 columns, expected multiples of 16
 // CHECK-LABEL: @causal(
 // CHECK-SAME:  %[[Q:.*]]: memref<256x32xf16>, %[[K:.*]]: memref<32x128xf16>, %[[V:.*]]: memref<128x32xf16>
 // CHECK-NOT:   linalg

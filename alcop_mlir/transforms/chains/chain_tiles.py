@@ -1,0 +1,126 @@
+"""Sizes of tiles of a chain: the largest that fit, while blocks fill the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
+
+_ROWS = MMA_F16_SHAPE[0]  # of a fragment, the least that a warp has
+# A block of 128 rows reads keys and values half as often as one of 64, but there are
+# half as many to fill the GPU. Each warp has 16 rows: with 32 of heads of 64 registers
+# spill.
+_WARPS = (8, 4)
+# Columns of weights in a tile: a warp holds 16 rows of them, and of accumulators of a
+# head, in up to 255 registers of a thread.
+_COLUMNS, _LONG_COLUMNS, _LONG_HEAD = 64, 32, 128
+_ELEMENT_BYTES = 2  # f16 and bf16
+_SLOTS = 2  # of keys and values, so that a copy runs beside the arithmetic
+
+
+class TilesError(Exception):
+    """Why no tiles are possible."""
+
+
+@dataclass(frozen=True)
+class ChainTiles:
+    """Sizes of tiles.
+
+    rows:    of a warp
+    warps:   of a block, each with rows of its own
+    columns: of weights, as many keys and values
+    """
+
+    rows: int
+    warps: int
+    columns: int
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block."""
+        return self.rows * self.warps
+
+
+@dataclass(frozen=True)
+class ChainSizes:
+    """Extents of the loops of a chain, and how many matrices its batch has."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    d: int
+
+
+def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
+    """The tiles of a chain on this target; TilesError where none fit."""
+    possible = _possible(sizes)
+    for slots in (_SLOTS, 1):
+        fitting = [
+            one
+            for one in possible
+            if shared_bytes(sizes, one, slots) <= target.shared_bytes_per_block
+        ]
+        if fitting:
+            return next(
+                (one for one in fitting if _blocks(sizes, one) >= target.sms),
+                fitting[-1],
+            )
+    raise TilesError(_does_not_fit(sizes, possible[-1], target))
+
+
+def checked_tiles(
+    given: Sequence[int], sizes: ChainSizes, target: Target
+) -> ChainTiles:
+    """Tiles that a mark or an option has; TilesError where they are not possible."""
+    if len(given) != 3 or any(number < 1 for number in given):
+        raise TilesError(
+            f"tiles are {list(given)}, expected rows of a warp, warps and columns"
+        )
+    tiles = ChainTiles(*given)
+    if tiles.rows % _ROWS or tiles.columns % _ROWS:
+        raise TilesError(
+            f"tiles have {tiles.rows} rows of a warp and {tiles.columns} columns, "
+            f"expected multiples of {_ROWS}"
+        )
+    if tiles.warps * WARP_SIZE > target.threads_per_block:
+        raise TilesError(
+            f"tiles have {tiles.warps} warps, expected "
+            f"{target.threads_per_block // WARP_SIZE} at most on {target.name}"
+        )
+    if shared_bytes(sizes, tiles, 1) > target.shared_bytes_per_block:
+        raise TilesError(_does_not_fit(sizes, tiles, target))
+    return tiles
+
+
+def shared_bytes(sizes: ChainSizes, tiles: ChainTiles, slots: int) -> int:
+    """What queries, keys and values of a block take in shared memory."""
+    # A last tile of columns that is not whole has buffers of its own.
+    is_ragged = sizes.n % tiles.columns != 0 and sizes.n > tiles.columns
+    columns = tiles.columns * (slots + is_ragged)
+    elements = tiles.block_rows * sizes.k + columns * (sizes.k + sizes.d)
+    return elements * _ELEMENT_BYTES
+
+
+def _possible(sizes: ChainSizes) -> list[ChainTiles]:
+    """From the largest to the smallest."""
+    columns = _COLUMNS if sizes.d <= _LONG_HEAD else _LONG_COLUMNS
+    needed = -(-sizes.m // _ROWS)
+    least = min(_WARPS[-1], needed)
+    warps = [most for most in _WARPS if most <= needed] or [least]
+    if warps[-1] != least:
+        warps.append(least)
+    return [ChainTiles(_ROWS, number, columns) for number in warps]
+
+
+def _blocks(sizes: ChainSizes, tiles: ChainTiles) -> int:
+    return sizes.batch * -(-sizes.m // tiles.block_rows)
+
+
+def _does_not_fit(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> str:
+    return (
+        f"tiles of {tiles.block_rows} rows and {tiles.columns} columns, of "
+        f"{sizes.k} and {sizes.d} elements, need {shared_bytes(sizes, tiles, 1)} bytes "
+        f"of shared memory, {target.name} has {target.shared_bytes_per_block}"
+    )
