@@ -34,7 +34,7 @@ FORMS = {
     "has i16 inputs": named(PLAIN, kinds=("i16", "i32")),
     "computes in f64": named(PLAIN, kinds=("f64", "f64")),
     "has channels of a size": named(PLAIN, open="c"),
-    "image and filter are copied": named(PLAIN, 8),
+    "image and filter are copied": named(PLAIN, 5),
     "transposed copies": Form(layouts="hwnc chwf nhwf"),
     "dense copies": Form(
         layouts="nhwgc gfhwc nhwgf", windows=dict.fromkeys("hw", Window(4, 1, step=2))

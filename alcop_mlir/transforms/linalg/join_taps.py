@@ -55,12 +55,13 @@ def say_what_is_joined(found: Convolution) -> None:
     """A remark that image and filter are copied; a constant costs no kernel."""
     is_free = is_global(found.filter.value) or has_whole_filter(found)
     (channel,) = found.dimensions("channel")
+    given, filled = found.source.type.shape[channel], joined_channels(found)
+    channels = f"with {filled} channels for {given} and" if given < filled else "with"
     diagnostics.remark(
         found.op,
-        f"{'image is' if is_free else 'image and filter are'} copied, with "
-        f"{joined_channels(found)} channels for {found.source.type.shape[channel]} "
-        f"and zeros around the image: the {found.extent_of_taps(found.axes[-1])} taps "
-        "of a row become one run",
+        f"{'image is' if is_free else 'image and filter are'} copied, {channels} zeros "
+        f"around the image: the {found.extent_of_taps(found.axes[-1])} taps of a row "
+        "become one run",
     )
 
 
