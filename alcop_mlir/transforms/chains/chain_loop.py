@@ -28,8 +28,8 @@ from alcop_mlir.transforms.tiling.tile_access import read_tile
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
 _K = MMA_F16_SHAPE[2]
-# Rows of queries and of accumulators that together leave registers for the weights.
-_HELD_QUERIES = 64
+# Elements of a warp's queries that leave registers for accumulators and weights.
+_HELD_QUERIES = 1024
 
 
 @dataclass
@@ -108,7 +108,8 @@ class ChainLoop:
         queries.copy({"m": first}, self._sizes)
         gpu.barrier()
         self._queries = queries
-        self._held = [] if chain.k > _HELD_QUERIES else self._fragments(queries)
+        held = tiles.rows * chain.k <= _HELD_QUERIES
+        self._held = self._fragments(queries) if held else []
         # What all tiles need is computed before them.
         scores = self._kind(tiles.columns)
         self._rows_of_scores = self._numbers(self._row, scores, 0)
