@@ -252,7 +252,7 @@ def drawn(number: int) -> Form:
         batch=choose.choice((1, 2)),
         heads=groups * choose.choice((1, 2)),
         groups=groups,
-        m=choose.choice((16, 24, 40, 64, 72, 130)),
+        m=choose.choice((1, 7, 16, 24, 40, 64, 72, 130)),
         n=choose.choice((16, 40, 64, 72, 136)),
         k=16 * choose.choice((1, 2, 3, 4, 8)),
         d=16 * choose.choice((1, 2, 3, 4, 8)),

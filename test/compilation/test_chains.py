@@ -39,6 +39,13 @@ CASES = {
     "long heads": Form(k=256, d=256, heads=1),
     "heads of two lengths": Form(k=16, d=128, heads=1),
     "few rows": Form(m=16, n=16),
+    "one row": Form(m=1, n=100, batch=2),
+    "one row of each head in a group": Form(m=1, n=181, heads=8, groups=4),
+    "one row, tokens": Form(m=1, n=72, heads=6, groups=3, tokens=True, mask="additive"),
+    "one row, causal": Form(m=1, n=72, heads=2, groups=2, mask="causal"),
+    "one row, keys across": Form(m=1, n=72, heads=4, groups=2, keys_first=True),
+    "five rows": Form(m=5, n=90, heads=4, groups=2, mask="columns"),
+    "15 rows, window": Form(m=15, n=150, mask="window", dtype="bf16"),
 }
 
 
@@ -155,6 +162,15 @@ def test_a_maximum_that_starts_from_nan() -> None:
     made = np.asarray(Program(bundle, None, "emulator")(q, k, v), np.float64)
     wanted = expected(q, k, v, np.zeros(()), form.scale)
     np.testing.assert_allclose(made, wanted, atol=2e-3)
+
+
+@pytest.mark.parametrize(("groups", "blocks"), [(1, 24), (4, 6)])
+def test_heads_that_share_keys_are_rows_of_one_block(groups: int, blocks: int) -> None:
+    """Of 12 heads of 2 sequences; keys and values are read once then."""
+    bundle = bundle_of(Form(batch=2, heads=12, groups=groups, m=1, n=40))
+    (launch,) = bundle.function().launches
+    (kernel,) = launch.variants[0].kernels
+    assert grid_of(kernel, {}) == (blocks, 1, 1)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class Candidate:
     """A contraction, and those that one of its operands is computed from.
 
     weights, values: its operands
-    batch, m, n, d: its loops; n is the one that is reduced
+    batch, m, n, d: its loops; n is the one that is reduced, and m is one more, of a
+             single row, where all that index the weights are of the batch
     between: the ops between the contractions, last ones first
     scores:  results of contractions that `weights` depends on
     """
@@ -134,9 +135,9 @@ def _candidate(
     (output,) = view.outputs
     rows = [one for one in output.loops if one not in values.loops]
     columns = [one for one in output.loops if one not in weights.loops]
-    if not rows or len(columns) != 1 or filled(output.value) != 0:
+    if len(columns) != 1 or filled(output.value) != 0:
         return None
-    m, d = rows[-1], columns[0]
+    m, d = rows[-1] if rows else view.rank, columns[0]
     batch = [one for one in output.loops if one not in (m, d)]
     assert m is not None
     assert d is not None

@@ -9,7 +9,6 @@ it makes, and a contraction of what they make, the *weights*:
     W[m, n] = exp2(c * (X[m, n] - R[m]))
     L[m]    = sum over n of W[m, n]
     O[m, d] = g(sum over n of W[m, n] * V[n, d], L[m], R[m])
-from alcop_mlir.bindings import ir
 
 for each iteration of loops of a batch, which any operand may lack. It can go over
 columns once, in parts: R grows as parts are seen, and what was summed with the R before
@@ -45,8 +44,10 @@ from alcop_mlir.bindings import ir
 # What a lane of a warp can hold: a fragment is 16 columns, and accumulators of 256
 # columns take half of its registers.
 HEAD_STEP, LARGEST_HEAD = 16, 256
-# A fragment has 16 rows. With fewer, weights are few beside keys and values.
-FEWEST_ROWS = 16
+FEWEST_COLUMNS = 16
+# A fragment has 16 rows. Fewer are one warp, which goes over all columns: with so many
+# (16 tiles) that is less than the launches that it saves. An estimate, not measured.
+FRAGMENT_ROWS, MOST_OF_FEW = 16, 1024
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,40 @@ class Chain:
     contracted: Element
     result: Result
     columns: Columns
+
+
+def with_rows(chain: Chain) -> Chain:
+    """A chain of single rows with m a loop of its queries and its result.
+
+    Rows of the batch that share keys and values, as the heads of a group do, become
+    rows of one matrix.
+    """
+    shared = [
+        loop
+        for loop in chain.batch
+        if loop not in chain.keys.loops | chain.values.loops
+    ]
+    if shared:
+        m = max(shared, key=lambda loop: chain.extents[loop])
+        batch = tuple(loop for loop in chain.batch if loop != m)
+        columns = visible_columns(chain.elements, m, chain.n)
+        return replace(chain, batch=batch, m=m, columns=columns)
+    queries = _inserted(chain.queries.indices, chain.m, chain.k)
+    result = _inserted(chain.result.indices, chain.m, chain.d)
+    return replace(
+        chain,
+        queries=replace(chain.queries, indices=queries),
+        result=replace(chain.result, indices=result),
+    )
+
+
+def _inserted(indices: Indices, loop: int, before: int) -> Indices:
+    """The indices with another loop, of extent 1, just before a loop."""
+    found = []
+    for index in indices:
+        at = index.index(before) if before in index else None
+        found.append(index if at is None else (*index[:at], loop, *index[at:]))
+    return tuple(found)
 
 
 def find_chains(function: ir.Operation) -> Iterator[Chain | Rejected]:
@@ -137,7 +172,8 @@ class _Reader:
             size = view.static_size(loop) or 0
             self.extents[loop] = size
             self.loops[loop] = () if size == 1 else (loop,)
-        self.k = view.rank
+        self.extents.setdefault(self.candidate.m, 1)
+        self.k = view.rank + 1
 
     @property
     def fixed(self) -> tuple[int, int, int, int]:
@@ -174,7 +210,8 @@ class _Reader:
         first, second, self.extents[k] = given.operands_of(self.scores)
         batch = tuple(loop for number in given.batch for loop in self.loops[number])
         at = follower.scores_at or ()
-        if sorted(loop for one in at for loop in one) != sorted((*batch, m, n)):
+        several = (m,) if self.extents[m] > 1 else ()
+        if sorted(loop for one in at for loop in one) != sorted((*batch, *several, n)):
             raise NoChainError("the scores do not have all rows and columns")
         of_scores = given.loops_of_scores(self.scores, at, (k,))
         operands = [
@@ -201,7 +238,7 @@ class _Reader:
         rows = found_rows(exponential, result.element, n, follower.pool)
         self._check_users(follower)
         scores = follower.at(self.scores, at)
-        return Chain(
+        found = Chain(
             given.producer(self.scores),
             given.op,
             batch,
@@ -223,10 +260,11 @@ class _Reader:
             replace(result, element=rows.result),
             visible_columns(rows.elements, m, n),
         )
+        return with_rows(found) if self.extents[m] == 1 else found
 
     def _in_order(self, operands: list[Matrix]) -> list[Matrix]:
         m, n, _, _ = self.fixed
-        ordered = sorted(operands, key=lambda one: m not in one.loops)
+        ordered = sorted(operands, key=lambda one: n in one.loops)
         first, second = ordered
         if n in first.loops or m in second.loops or n not in second.loops:
             raise NoChainError("an operand of the scores has rows and columns")
@@ -264,10 +302,17 @@ class _Reader:
                     f"rows of {size} elements are multiplied, expected a multiple of "
                     f"{HEAD_STEP} up to {LARGEST_HEAD}"
                 )
-        if self.extents[m] < FEWEST_ROWS or self.extents[n] < FEWEST_ROWS:
+        rows, columns = self.extents[m], self.extents[n]
+        if columns < FEWEST_COLUMNS:
             raise NoChainError(
-                f"has {self.extents[m]} rows and {self.extents[n]} columns of weights, "
-                f"expected {FEWEST_ROWS} at least: fewer move few bytes"
+                f"has {rows} rows and {columns} columns of weights, expected "
+                f"{FEWEST_COLUMNS} columns at least: fewer move few bytes"
+            )
+        if rows < FRAGMENT_ROWS and columns > MOST_OF_FEW:
+            raise NoChainError(
+                f"has {rows} rows and {columns} columns of weights, expected "
+                f"{MOST_OF_FEW} columns at most for fewer than {FRAGMENT_ROWS} rows: "
+                "columns are not split over blocks"
             )
 
     def _check_users(self, follower: Follower) -> None:
