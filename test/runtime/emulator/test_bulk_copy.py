@@ -196,7 +196,7 @@ def box_of(
 
 
 def in_shared(box: np.ndarray, swizzle: int) -> np.ndarray:
-    """The bytes of a box in shared memory: 16-byte pieces in their places.
+    """The bytes of a box in shared memory: 16-byte pieces where a swizzle puts them.
 
     PTX ISA, figures of the swizzling modes: in rows of 128 bytes piece j of row r is at
     j ^ (r % 8), at 64 bytes j ^ (r / 2 % 4) within its 64, at 32 bytes j ^ (r / 4 % 2),
@@ -262,7 +262,7 @@ def test_tensor_loads(case: tuple, seed: int, visibility: str) -> None:
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("reduces", [False, True])
 def test_tensor_stores(swizzle: int, reduces: bool) -> None:
-    """A box over the corner of an array: what lies outside is not written."""
+    """A box over two edges of an array: what lies outside is not written."""
     rng = np.random.default_rng(swizzle)
     row = (swizzle or 64) // 2
     box = rng.integers(0, 99, (1024 // row, row)).astype(np.float16)

@@ -145,7 +145,7 @@ MUTANTS = {
     "no wait for full": (WAIT.format("%full", "%phase"), TRUE),
     "no wait for empty": (WAIT.format("%empty", "%other"), TRUE),
     "full by the other parity": ("[%full], %phase;", "[%full], %other;"),
-    "producer starts at parity 0": ("mov.u32 %other, 1;", "mov.u32 %other, 0;"),
+    "producer warp starts at parity 0": ("mov.u32 %other, 1;", "mov.u32 %other, 0;"),
     "too many bytes": ("[%full], 256;", "[%full], 272;"),
     "too few bytes": ("[%full], 256;", "[%full], 240;"),
     "no release": ("@!%p3 mbarrier.arrive.shared.b64 _, [%empty];", ""),

@@ -113,33 +113,31 @@ class Layout:
             one.to_bytes(self.item, "little") * (size // self.item), "little"
         )
 
-    def boxes(self, corners: Array, chunk: int) -> tuple[Array, Array]:
+    def boxes(self, starts: Array, chunk: int) -> tuple[Array, Array]:
         """Where the pieces of `chunk` bytes of boxes are in global memory.
 
-        corners: signed (boxes, rank); returns addresses int64 (boxes, pieces), in the
+        starts: signed (boxes, rank); returns addresses int64 (boxes, pieces), in the
         order of shared memory, and which of them lie inside of the array.
         """
         counts, per = self.counts, chunk // self.item
-        inner = corners[:, :1] + np.arange(0, counts[0], per)
+        inner = starts[:, :1] + np.arange(0, counts[0], per)
         address = self.address + inner * self.item
         inside = (inner >= 0) & (inner < self.sizes[0])
         for d in range(1, self.rank):
-            at = corners[:, d : d + 1] + np.arange(counts[d]) * self.steps[d]
+            at = starts[:, d : d + 1] + np.arange(counts[d]) * self.steps[d]
             stride = self.strides[d - 1]
             address = (address[:, None, :] + (at * stride)[:, :, None]).reshape(
-                len(corners), -1
+                len(starts), -1
             )
             valid = (at >= 0) & (at < self.sizes[d])
-            inside = (inside[:, None, :] & valid[:, :, None]).reshape(len(corners), -1)
+            inside = (inside[:, None, :] & valid[:, :, None]).reshape(len(starts), -1)
         return address, inside
 
-    def chunk(self, corners: Array) -> int:
+    def chunk(self, starts: Array) -> int:
         """The largest pieces of which each is inside of the array or outside."""
-        inner = corners[:, 0] * self.item
+        inner = starts[:, 0] * self.item
         ends_well = self.sizes[0] * self.item % CHUNK == 0
-        is_inside = (corners[:, 0] >= 0) & (
-            corners[:, 0] + self.box[0] <= self.sizes[0]
-        )
+        is_inside = (starts[:, 0] >= 0) & (starts[:, 0] + self.box[0] <= self.sizes[0])
         if (inner % CHUNK == 0).all() and (ends_well or is_inside.all()):
             return CHUNK
         return self.item
