@@ -164,6 +164,29 @@ def test_a_maximum_that_starts_from_nan() -> None:
     np.testing.assert_allclose(made, wanted, atol=2e-3)
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_single_rows_of_masks(groups: int) -> None:
+    """Nothing seen, the last tile, one column, +inf, NaN: one sequence for each."""
+    form = Form(batch=6, heads=3, groups=groups, m=1, n=100, mask="additive")
+    draw = np.random.default_rng(8)
+    q, k, v = (
+        draw.uniform(-1, 1, (6, heads, rows, 32)).astype(np.float16)
+        for heads, rows in ((3, 1), (3 // groups, 100), (3 // groups, 100))
+    )
+    mask = np.zeros((6, 1, 1, 100), np.float32)
+    mask[0] = -np.inf
+    mask[1, ..., :70] = -np.inf
+    mask[2, ..., 1:] = -np.inf
+    mask[3, ..., 7] = np.inf
+    mask[4, ..., 9] = np.nan
+    found = run(form, q, k, v, mask)
+    every = (np.repeat(one, groups, axis=1) for one in (k, v))
+    wanted = expected(q, *every, mask, form.scale)
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+    assert np.isnan(found[[0, 3, 4]]).all()
+    assert np.isfinite(found[[1, 2, 5]]).all()
+
+
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 24), (4, 6)])
 def test_heads_that_share_keys_are_rows_of_one_block(groups: int, blocks: int) -> None:
     """Of 12 heads of 2 sequences; keys and values are read once then."""
