@@ -180,8 +180,8 @@ def test_single_rows_of_masks(groups: int) -> None:
     mask[3, ..., 7] = np.inf
     mask[4, ..., 9] = np.nan
     found = run(form, q, k, v, mask)
-    every = (np.repeat(one, groups, axis=1) for one in (k, v))
-    wanted = expected(q, *every, mask, form.scale)
+    keys, values = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
+    wanted = expected(q, keys, values, mask, form.scale)
     np.testing.assert_allclose(found, wanted, atol=2e-3)
     assert np.isnan(found[[0, 3, 4]]).all()
     assert np.isfinite(found[[1, 2, 5]]).all()
