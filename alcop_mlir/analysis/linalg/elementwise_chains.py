@@ -35,6 +35,8 @@ from alcop_mlir.dialects import alcop
 # merge does so again.
 _MOST_REPEATED_OPS = 32
 
+_RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
+
 # Memrefs that are looked through for the contractions in front of an op.
 _MOST_FOLLOWED = 32
 
@@ -159,6 +161,8 @@ def _contractions_read(
                 pending += [one.value for one in element.reads]
             elif op in above and _is_output_of_contraction(op, memref):
                 found.add(op)
+            elif op.name in _RESHAPES:  # a contraction may write rows of images
+                pending.append(op.results[0])
     return found
 
 

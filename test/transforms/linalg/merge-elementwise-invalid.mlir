@@ -147,3 +147,40 @@ func.func @of_two_contractions(%x: memref<64x16xf16>, %w: memref<16x32xf16>, %v:
   }
   return
 }
+
+// -----
+
+// The contractions write rows of images that element-wise ops read pixel by pixel.
+// CHECK-LABEL: @of_two_contractions_of_images
+// CHECK:       linalg.matmul
+// CHECK:       linalg.matmul
+// CHECK:       linalg.generic {{.*}} outs(%[[G:.*]] : memref<4x16x32xf16>)
+// CHECK:       linalg.generic {{.*}} outs(%[[U:.*]] : memref<4x16x32xf16>)
+// CHECK:       linalg.generic {{.*}} ins(%[[G]], %[[U]] : memref<4x16x32xf16>, memref<4x16x32xf16>)
+#pixels = affine_map<(h, w, c) -> (h, w, c)>
+func.func @of_two_contractions_of_images(%x: memref<64x16xf16>, %w: memref<16x32xf16>, %v: memref<16x32xf16>, %y: memref<4x16x32xf16>) {
+  %a = memref.alloc() : memref<4x16x32xf32>
+  %b = memref.alloc() : memref<4x16x32xf32>
+  %g = memref.alloc() : memref<4x16x32xf16>
+  %u = memref.alloc() : memref<4x16x32xf16>
+  %r = memref.collapse_shape %a [[0, 1], [2]] : memref<4x16x32xf32> into memref<64x32xf32>
+  %q = memref.collapse_shape %b [[0, 1], [2]] : memref<4x16x32xf32> into memref<64x32xf32>
+  linalg.matmul ins(%x, %w : memref<64x16xf16>, memref<16x32xf16>) outs(%r : memref<64x32xf32>)
+  linalg.matmul ins(%x, %v : memref<64x16xf16>, memref<16x32xf16>) outs(%q : memref<64x32xf32>)
+  linalg.generic {indexing_maps = [#pixels, #pixels], iterator_types = ["parallel", "parallel", "parallel"]} ins(%a : memref<4x16x32xf32>) outs(%g : memref<4x16x32xf16>) {
+  ^bb0(%s: f32, %o: f16):
+    %t = arith.truncf %s : f32 to f16
+    linalg.yield %t : f16
+  }
+  linalg.generic {indexing_maps = [#pixels, #pixels], iterator_types = ["parallel", "parallel", "parallel"]} ins(%b : memref<4x16x32xf32>) outs(%u : memref<4x16x32xf16>) {
+  ^bb0(%s: f32, %o: f16):
+    %t = arith.truncf %s : f32 to f16
+    linalg.yield %t : f16
+  }
+  linalg.generic {indexing_maps = [#pixels, #pixels, #pixels], iterator_types = ["parallel", "parallel", "parallel"]} ins(%g, %u : memref<4x16x32xf16>, memref<4x16x32xf16>) outs(%y : memref<4x16x32xf16>) {
+  ^bb0(%s: f16, %t: f16, %o: f16):
+    %p = arith.addf %s, %t : f16
+    linalg.yield %p : f16
+  }
+  return
+}
