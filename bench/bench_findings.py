@@ -1,11 +1,15 @@
 """What the emulator shows in kernels of other compilers, as docs/findings.md has it.
 
-    python bench/bench_findings.py --tilelang PYTHON
+    python bench/bench_findings.py [--tilelang PYTHON] [--triton PYTHON]
 
-No GPU is needed, but nvcc, and an environment with TileLang, whose Python is PYTHON:
-`python -m venv DIR && DIR/bin/pip install tilelang==0.1.15` (6 GB, with PyTorch). Each
-kernel runs with copies that land late and early, in two orders of warps. Prints whether
-results are right, and what is reported. Exit status 1 if nothing is found.
+No GPU is needed, but environments that have the compilers, each with its own Python:
+
+    python -m venv A && A/bin/pip install tilelang==0.1.15     # 6 GB, with PyTorch
+    python -m venv B && B/bin/pip install triton==3.9.0
+
+and nvcc for TileLang's, which are CUDA. Each kernel runs with copies that land late and
+early, in several orders of warps; Triton's for sm_80 and sm_90. Prints whether results
+are right, and what is reported.
 """
 
 from __future__ import annotations
@@ -16,17 +20,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from findings import triton_launches
 from records import print_table, store
 
 from alcop_mlir.runtime.emulator import Hazard, emulate
 
-KERNELS = Path(__file__).parent / "findings" / "tilelang_kernels.py"
+FOLDER = Path(__file__).parent / "findings"
 MODES = (("late", "lockstep"), ("early", "lockstep"), ("late", "random(1)"))
+ORDERS = ("lockstep", "ascending", "descending", "random")
 HEADER = ("kernel", "stages", "copies land", "schedule", "right", "reports")
 
 
@@ -107,17 +115,11 @@ def built(source: str, folders: Sequence[str]) -> str:
         return out.read_text("utf-8")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 1 if nothing is found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    about = "the Python of an environment with TileLang"
-    parser.add_argument("--tilelang", required=True, metavar="PYTHON", help=about)
-    given = parser.parse_args(arguments)
-    made = subprocess.run(
-        [given.tilelang, str(KERNELS)], check=True, capture_output=True, text=True
-    )
-    known = json.loads(made.stdout.splitlines()[-1])
-    found = [
+def of_tilelang(python: str) -> list[Found]:
+    """Its kernels, each in all modes; a line says which compiler it is."""
+    known = _made([python, str(FOLDER / "tilelang_kernels.py")])
+    print(f"{known['compiler']}, sm_80")
+    return [
         run
         for kernel in known["kernels"]
         for run in runs(
@@ -126,14 +128,80 @@ def main(arguments: Sequence[str] | None = None) -> int:
             built(kernel["source"], known["include"]),
         )
     ]
-    print(f"{known['compiler']}, sm_80")
+
+
+def of_triton(python: str, capability: int) -> list[Found]:
+    """Its kernels, each in all modes; a line says which compiler it is."""
+    known = _made([python, str(FOLDER / "triton_kernels.py"), str(capability)])
+    print(known["compiler"])
+    return [_triton_run(kernel) for kernel in known["kernels"]]
+
+
+def _triton_run(kernel: Mapping[str, Any]) -> Found:
+    """One kernel in all modes. Triton's kernels take two pointers more than declared."""
+    is_right, hazards = True, list[Hazard]()
+    for visibility, schedule in product(("late", "early"), ORDERS):
+        given = triton_launches.launch(kernel["name"])
+        more = [np.zeros(64, np.uint8) for _ in range(2)]
+        result = emulate(
+            kernel["ptx"],
+            kernel["entry"],
+            given.blocks,
+            (kernel["threads"], 1, 1),
+            [*given.arguments, *more],
+            dynamic_shared=kernel["shared"],
+            visibility=visibility,
+            schedule=schedule,
+        )
+        found, bound = given.arguments[given.result], triton_launches.BOUND
+        is_right &= np.allclose(found, given.expected, atol=bound, rtol=bound)
+        hazards += result.hazards
+    reports = ", ".join(sorted({one.kind for one in hazards})) or "none"
+    answer = "yes" if is_right else "no"
+    cells = (kernel["name"], "", "late, early", "all", answer, reports)
+    return Found(cells, is_right, tuple(hazards))
+
+
+def _made(command: Sequence[str]) -> dict[str, Any]:
+    """What a script prints as JSON, in its last line."""
+    try:
+        made = subprocess.run(command, check=True, capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"cannot run '{command[0]}': {error.strerror}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(
+            f"{' '.join(command)}: {(error.stderr.splitlines() or ['failed'])[-1]}"
+        )
+    return json.loads(made.stdout.splitlines()[-1])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0, or 2 if there is nothing to do."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name in ("TileLang", "Triton"):
+        about = f"the Python of an environment with {name}"
+        parser.add_argument(f"--{name.lower()}", metavar="PYTHON", help=about)
+    given = parser.parse_args(arguments)
+    if given.tilelang is None and given.triton is None:
+        parser.error("expected --tilelang, --triton, or both")
+    if given.tilelang is not None:
+        _print(of_tilelang(given.tilelang))
+    if given.triton is not None:
+        for capability in (80, 90):
+            _print(of_triton(given.triton, capability))
+    return 0
+
+
+def _print(found: Sequence[Found]) -> None:
+    """A table, a count, and the first report."""
     print_table(HEADER, [one.cells for one in found])
-    first = next((one.hazards[0] for one in found if one.hazards), None)
-    if first is not None:
-        print(f"\n{first}")
-    columns = [dict(zip(HEADER, one.cells, strict=True)) for one in found]
-    store("findings", [{"compiler": known["compiler"], **one} for one in columns])
-    return 0 if first is not None else 1
+    reported = [one for one in found if one.hazards]
+    right = sum(one.is_right for one in found)
+    print(f"{len(found)}: {right} right, {len(reported)} with reports")
+    if reported:
+        print(reported[0].hazards[0])
+    print()
+    store("findings", [dict(zip(HEADER, one.cells, strict=True)) for one in found])
 
 
 if __name__ == "__main__":
