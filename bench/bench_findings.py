@@ -138,7 +138,7 @@ def of_triton(python: str, capability: int) -> list[Found]:
 
 
 def _triton_run(kernel: Mapping[str, Any]) -> Found:
-    """One kernel in all modes. Triton's kernels take two pointers more than declared."""
+    """One kernel in all modes. Triton's take two pointers more than they declare."""
     is_right, hazards = True, list[Hazard]()
     for visibility, schedule in product(("late", "early"), ORDERS):
         given = triton_launches.launch(kernel["name"])
