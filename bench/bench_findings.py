@@ -1,15 +1,16 @@
 """What the emulator shows in kernels of other compilers, as docs/findings.md has it.
 
-    python bench/bench_findings.py [--tilelang PYTHON] [--triton PYTHON]
+    python bench/bench_findings.py [--tilelang PYTHON] [--triton PYTHON] [--cute PYTHON]
 
 No GPU is needed, but environments that have the compilers, each with its own Python:
 
     python -m venv A && A/bin/pip install tilelang==0.1.15     # 6 GB, with PyTorch
     python -m venv B && B/bin/pip install triton==3.9.0
+    python -m venv C && C/bin/pip install nvidia-cutlass-dsl==4.8.1
 
 and nvcc for TileLang's, which are CUDA. Each kernel runs with copies that land late and
-early, in several orders of warps; Triton's for sm_80 and sm_90. Prints whether results
-are right, and what is reported.
+early, in several orders of warps; those of Triton and CuTe for sm_80 and sm_90. Prints
+whether results are right, and what is reported.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from findings import triton_launches
+from findings import launches
 from records import print_table, store
 
 from alcop_mlir.runtime.emulator import Hazard, emulate
@@ -130,30 +131,32 @@ def of_tilelang(python: str) -> list[Found]:
     ]
 
 
-def of_triton(python: str, capability: int) -> list[Found]:
-    """Its kernels, each in all modes; a line says which compiler it is."""
-    known = _made([python, str(FOLDER / "triton_kernels.py"), str(capability)])
+def of_ptx(python: str, script: str, capability: int) -> list[Found]:
+    """What a script compiles to PTX, each in all modes; a line names the compiler."""
+    known = _made([python, str(FOLDER / script), str(capability)])
     print(known["compiler"])
-    return [_triton_run(kernel) for kernel in known["kernels"]]
+    # Triton's kernels take two pointers more than they declare.
+    more = 2 if known["compiler"].startswith("Triton") else 0
+    return [_run(kernel, more) for kernel in known["kernels"]]
 
 
-def _triton_run(kernel: Mapping[str, Any]) -> Found:
-    """One kernel in all modes. Triton's take two pointers more than they declare."""
+def _run(kernel: Mapping[str, Any], more: int) -> Found:
+    """One kernel in all modes, with so many pointers behind its arguments."""
     is_right, hazards = True, list[Hazard]()
     for visibility, schedule in product(("late", "early"), ORDERS):
-        given = triton_launches.launch(kernel["name"])
-        more = [np.zeros(64, np.uint8) for _ in range(2)]
+        given = launches.launch(kernel["name"])
+        others = [np.zeros(64, np.uint8) for _ in range(more)]
         result = emulate(
             kernel["ptx"],
             kernel["entry"],
             given.blocks,
             (kernel["threads"], 1, 1),
-            [*given.arguments, *more],
+            [*given.arguments, *others],
             dynamic_shared=kernel["shared"],
             visibility=visibility,
             schedule=schedule,
         )
-        found, bound = given.arguments[given.result], triton_launches.BOUND
+        found, bound = given.arguments[given.result], launches.BOUND
         is_right &= np.allclose(found, given.expected, atol=bound, rtol=bound)
         hazards += result.hazards
     reports = ", ".join(sorted({one.kind for one in hazards})) or "none"
@@ -178,17 +181,18 @@ def _made(command: Sequence[str]) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 2 if there is nothing to do."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name in ("TileLang", "Triton"):
+    for name in ("TileLang", "Triton", "CuTe"):
         about = f"the Python of an environment with {name}"
         parser.add_argument(f"--{name.lower()}", metavar="PYTHON", help=about)
     given = parser.parse_args(arguments)
-    if given.tilelang is None and given.triton is None:
-        parser.error("expected --tilelang, --triton, or both")
+    if given.tilelang is None and given.triton is None and given.cute is None:
+        parser.error("expected --tilelang, --triton or --cute")
     if given.tilelang is not None:
         _print(of_tilelang(given.tilelang))
-    if given.triton is not None:
-        for capability in (80, 90):
-            _print(of_triton(given.triton, capability))
+    for name, python in (("triton", given.triton), ("cute", given.cute)):
+        if python is not None:
+            for capability in (80, 90):
+                _print(of_ptx(python, f"{name}_kernels.py", capability))
     return 0
 
 

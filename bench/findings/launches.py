@@ -1,4 +1,4 @@
-"""How the kernels of `triton_kernels.py` are launched, and what they should compute."""
+"""How kernels of this folder are launched, and what they should compute."""
 
 from __future__ import annotations
 
@@ -117,9 +117,20 @@ def persistent(rng: np.random.Generator) -> Launch:
     return Launch((3, 1, 1), (a, b, c, 4, 96, 3), 2, _product(a, b))
 
 
+def sums(rng: np.random.Generator) -> Launch:
+    x = _floats(rng, 8, 128)
+    return Launch((8, 1, 1), (x, np.zeros(8, "f4")), 1, x.sum(1))
+
+
+def columns(rng: np.random.Generator) -> Launch:
+    x = _floats(rng, 16, 512)
+    expected = x.sum(0)[(np.arange(128) * 4 + 5) % 512]
+    return Launch((1, 1, 1), (x, np.zeros(128, "f4")), 1, expected)
+
+
 _EVERY: tuple[Callable[[np.random.Generator], Launch], ...] = (
     softmax, layer_norm, matmul, int8_dot, attention, histogram, scan, sort, argmax,
-    gather, transpose, to_f8, persistent,
+    gather, transpose, to_f8, persistent, sums, columns,
 )  # fmt: skip
 
 
