@@ -46,7 +46,7 @@ def sums(x: cute.Tensor, y: cute.Tensor):
 
 @cute.kernel
 def columns_kernel(x: cute.Tensor, y: cute.Tensor):
-    """Sums of columns, of rows that cp.async copies two ahead, into three slots."""
+    """Columns added up, of rows that cp.async copies early, into three slots."""
     thread, _, _ = cute.arch.thread_idx()
     layout = cute.make_layout((WIDTH, SLOTS), stride=(1, WIDTH))
     slots = SmemAllocator().allocate_tensor(F32, layout, 16)
@@ -61,10 +61,10 @@ def columns_kernel(x: cute.Tensor, y: cute.Tensor):
     for row in cutlass.range(ROWS):
         cute.arch.cp_async_wait_group(SLOTS - 2)
         cute.arch.sync_threads()
-        ahead = row + SLOTS - 1
-        if ahead < ROWS:
-            source = cute.local_tile(x[ahead, None], (4,), (thread,))
-            target = cute.local_tile(slots[None, ahead % SLOTS], (4,), (thread,))
+        early = row + SLOTS - 1
+        if early < ROWS:
+            source = cute.local_tile(x[early, None], (4,), (thread,))
+            target = cute.local_tile(slots[None, early % SLOTS], (4,), (thread,))
             cute.copy(copy, source, target)
         cute.arch.cp_async_commit_group()
         # What another thread has copied.
