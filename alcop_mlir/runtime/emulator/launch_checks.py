@@ -106,6 +106,12 @@ def check_launch(
 
 
 def _check_block(kernel: PtxKernel, block: Dim3, threads: int) -> None:
+    if math.prod(kernel.cluster) != 1:
+        sizes = ", ".join(map(str, kernel.cluster))
+        raise EmulationError(
+            f"kernel {kernel.name} asks for clusters of several blocks "
+            f"(.reqnctapercluster {sizes}), which are not supported"
+        )
     if kernel.max_threads is not None and threads > math.prod(kernel.max_threads):
         most = ", ".join(map(str, kernel.max_threads))
         raise EmulationError(

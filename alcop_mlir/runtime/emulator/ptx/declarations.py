@@ -47,6 +47,8 @@ _MAX_SHOWN = 300  # characters
 _MAX_REGISTERS = re.compile(r"\.maxnreg\s+(\d{1,3})\b")
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
+_CLUSTER = re.compile(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+
 
 def fail(line: int, why: str) -> NoReturn:
     """EmulationError at that line."""
@@ -88,7 +90,11 @@ def read_prototype(text: str, line: int) -> Prototype:
 
 
 def read_limits(kernel: PtxKernel, text: str) -> None:
-    """The block sizes that the entry allows or requires, and its registers."""
+    """The sizes of blocks and clusters that the entry asks for, and its registers."""
+    cluster = _CLUSTER.search(text)
+    if cluster is not None:
+        x, y, z = (int(size or 1) for size in cluster.groups())
+        kernel.cluster = (x, y, z)
     registers = _MAX_REGISTERS.search(text)
     if registers is not None:
         kernel.max_registers = int(registers[1])

@@ -182,6 +182,7 @@ class PtxKernel:
     targets: dict[str, list[str]] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] = (1, 1, 1)
     max_registers: int | None = None
 
 
