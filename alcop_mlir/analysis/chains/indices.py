@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.bindings import ir
 
@@ -60,13 +61,6 @@ def result_of_reshape(
         shape = op.results[0].type.shape
         return separated(indices, groups_of(op), shape, extents)
     return None
-
-
-def groups_of(op: ir.Operation) -> list[list[int]]:
-    """The dimensions of the longer shape that are one dimension of the shorter."""
-    return [
-        [number.value for number in group] for group in op.attributes["reassociation"]
-    ]
 
 
 def merged(indices: Indices, groups: Sequence[Sequence[int]]) -> Indices:

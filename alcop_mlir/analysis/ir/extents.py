@@ -112,3 +112,12 @@ def _is_polynomial(expression: ir.AffineExpr) -> bool:
         case ir.AffineConstantExpr() | ir.AffineDimExpr() | ir.AffineSymbolExpr():
             return True
     return False
+
+
+def groups_of(reshape: ir.Operation) -> list[list[int]]:
+    """The dimensions of the longer shape that are one dimension of the shorter.
+
+    reshape: `expand_shape` or `collapse_shape`, of a tensor or memref
+    """
+    groups = reshape.attributes["reassociation"]
+    return [[number.value for number in group] for group in groups]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import filled, made_by
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view, view_of
 from alcop_mlir.bindings import ir
@@ -52,11 +53,6 @@ def find_reordered(view: LinalgView) -> Reordered | None:
             if loop is not None and _all_taken_apart(view, loop, sizes):
                 return Reordered(operand, dimension, loop, order, sizes)
     return None
-
-
-def groups_of(op: ir.Operation) -> list[list[int]]:
-    """The dimensions of the longer shape that are one dimension of the shorter."""
-    return [list(map(int, group)) for group in op.attributes["reassociation"]]
 
 
 def order_of(transpose: ir.Operation) -> list[int]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 
@@ -56,7 +57,7 @@ def _read(operand: Operand, single: Collection[int]) -> tuple[Any, tuple[int, ..
     op = made_by(operand.value, "tensor.expand_shape")
     if op is None:
         return operand.value, every
-    groups = [list(map(int, group)) for group in op.attributes["reassociation"]]
+    groups = groups_of(op)
     kept = _expanded(groups, operand.value.type)
     dropped = set(every) - set(kept or every)
     if kept is None or not all(

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.scalar_code import values_at
@@ -153,7 +154,7 @@ def _reshaped(op: ir.Operation, index: tuple[Index, ...]) -> tuple[Index, ...] |
     source = op.operands[0].type
     if not source.has_static_shape:
         return None
-    groups = [[one.value for one in group] for group in op.attributes["reassociation"]]
+    groups = groups_of(op)
     if op.name == "tensor.expand_shape":
         return tuple(_joined(index[one] for one in group) for group in groups)
     found: list[Index] = []

@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import ir, memref
@@ -66,7 +67,7 @@ def _allocate_as_returned(value: ir.Value) -> None:
     alloc = None if reshape is None else made_by(reshape.operands[0], "memref.alloc")
     if reshape is None or alloc is None or not _is_plain(value.type, alloc):
         return
-    groups = [list(map(int, one)) for one in reshape.attributes["reassociation"]]
+    groups = groups_of(reshape)
     old = alloc.results[0]
     with alloc.location, ir.InsertionPoint(alloc):
         new = build.alloc(value.type)

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
@@ -38,7 +39,6 @@ from alcop_mlir.analysis.tensors.row_orders import (
     TRANSPOSE,
     Reordered,
     find_reordered,
-    groups_of,
     lying_groups,
     order_of,
     reads_transposed,

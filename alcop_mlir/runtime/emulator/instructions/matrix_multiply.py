@@ -95,15 +95,16 @@ def decode_multiply(t: Translator, ins: Instruction) -> MatrixMultiply:
         2 if c == "f16" else 4,
     )
     slots = [
-        _fragment(t, ins, operand, count)
+        fragment_slots(t, ins, operand, count)
         for operand, count in zip(ins.operands, counts, strict=True)
     ]
     return MatrixMultiply(ins.opcode, a, b, d, c, "satfinite" in extra, *slots)
 
 
-def _fragment(
+def fragment_slots(
     t: Translator, ins: Instruction, operand: Operand, count: int
 ) -> tuple[int, ...]:
+    """The slots of so many registers, which a fragment lies in."""
     items = elements(operand)
     if len(items) != count:
         raise unsupported(ins, f"expected {count} registers, got {len(items)}")

@@ -21,8 +21,9 @@ from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import (
     CHUNK,
     chunk_addresses,
 )
-from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U32, U64, Array
+from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64, Array
 from alcop_mlir.runtime.emulator.instructions import access, warpgroup_product
+from alcop_mlir.runtime.emulator.instructions.matrix_multiply import fragment_slots
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
@@ -44,7 +45,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Integer,
     Operand,
     Vector,
-    elements,
     unsupported,
 )
 
@@ -105,8 +105,8 @@ def decode(t: Translator, ins: Instruction) -> tuple[WarpgroupForm, Operand]:
     k_major = (True, True)
     if majors:
         k_major = (in_registers or not majors[0], not majors[-1])
-    slots = _slots(t, ins, d, n // 4 if d_type == "f16" else n // 2)
-    fragment = _slots(t, ins, a, 4) if in_registers else ()
+    slots = fragment_slots(t, ins, d, n // 4 if d_type == "f16" else n // 2)
+    fragment = fragment_slots(t, ins, a, 4) if in_registers else ()
     sign = signs[0] * signs[1] if signs else 1
     saturates = "satfinite" in ins.parts
     form = WarpgroupForm(
@@ -131,15 +131,6 @@ def _immediates(
     if not fits:
         raise unsupported(ins, "a scale is 1 or -1, and a transposition 0 or 1")
     return values
-
-
-def _slots(
-    t: Translator, ins: Instruction, operand: Operand, count: int
-) -> tuple[int, ...]:
-    items = elements(operand)
-    if len(items) != count:
-        raise unsupported(ins, f"expected {count} registers, got {len(items)}")
-    return tuple(t.result(item, U32, ins)[0] for item in items)
 
 
 def multiply(t: Translator, ins: Instruction) -> Op:
