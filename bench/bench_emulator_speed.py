@@ -1,9 +1,10 @@
 """Seconds of the emulator for a million warp instructions, by kind of code.
 
 Each kind is a loop of its own in blocks of 256 threads, with the hazards on. Prints the
-best of a few runs, what it is of straight arithmetic, and the most that it may be. Then
-1024 cubed in f16, by mma and by a warp-specialised kernel of Hopper, and the time to
-read and translate the kernels of CUB's radix sort, where nvcc is found.
+best of a few runs, what it is of straight arithmetic by as many live warps, run beside
+it, and whether that is more than it may be. Then 1024 cubed in f16, by mma and by a
+warp-specialised kernel of Hopper, and the time to read and translate the kernels of
+CUB's radix sort, where nvcc is found.
 
 Usage: python bench/bench_emulator_speed.py [--repeats N] [KIND ...]
 """
@@ -99,6 +100,8 @@ class Kind:
 
     bounded: whether it has to stay within `MOST` times straight arithmetic: what
     diverges, and atomics; not what accesses memory without them
+    live: blocks and threads of the straight arithmetic that it is compared with: an
+    instruction of few warps costs a call of NumPy, whatever they do
     """
 
     body: str
@@ -107,6 +110,7 @@ class Kind:
     before: str = ""
     after: str = ""
     bounded: bool = False
+    live: tuple[int, int] = (BLOCKS, THREADS)
 
 
 MMA = (
@@ -166,6 +170,13 @@ KINDS = {
     "global atomics, collide": Kind(
         "atom.global.add.u32 %r22, [%rd5], %r1;", turns=20, bounded=True
     ),
+    "global atomics, collide elsewhere": Kind(
+        "atom.global.add.u32 %r22, [%rd5], %r1; "
+        "atom.global.add.u32 %r22, [%rd5+64], %r1;",
+        turns=20,
+        copies=16,
+        bounded=True,
+    ),
     "global reductions, f32, collide": Kind(
         "red.global.add.f32 [%rd5], %f2;", turns=20, bounded=True
     ),
@@ -210,6 +221,8 @@ KINDS = {
         "fma.rn.f32 %f1, %f1, %f2, %f2; shl.b32 %r22, %r20, 1;",
         before=ONE_WARP,
         after="DONE:",
+        bounded=True,
+        live=(1, 32),
     ),
 }
 
@@ -222,16 +235,27 @@ def text_of(kind: Kind) -> str:
     return text.replace(".visible", CALLED + ".visible") if "call " in text else text
 
 
-def cost(kind: Kind, repeats: int) -> tuple[float, int]:
-    """Seconds for a million warp instructions, the least of all runs; how many ran."""
-    text, best, count = text_of(kind), np.inf, 0
+def run(text: str, blocks: int, threads: int) -> tuple[float, int]:
+    """Seconds for a million warp instructions; how many ran."""
+    memory = np.zeros(BLOCKS * THREADS + 64, np.uint32)
+    grid, block = (blocks, 1, 1), (threads, 1, 1)
+    result = emulate(text, "kernel", grid, block, [memory], max_reports=1)
+    return result.seconds * MILLION / result.warp_instructions, result.warp_instructions
+
+
+def costs(kind: Kind, repeats: int) -> tuple[float, float, int]:
+    """Seconds of a kind and of straight arithmetic by as many live warps.
+
+    For a million warp instructions, the least of all runs, which take turns, so that
+    both have the machine that there is; and how many ran.
+    """
+    texts = text_of(kind), text_of(KINDS["arithmetic"])
+    best, straight, count = np.inf, np.inf, 0
     for _ in range(repeats):
-        memory = np.zeros(BLOCKS * THREADS + 64, np.uint32)
-        grid, block = (BLOCKS, 1, 1), (THREADS, 1, 1)
-        result = emulate(text, "kernel", grid, block, [memory], max_reports=1)
-        count = result.warp_instructions
-        best = min(best, result.seconds * MILLION / count)
-    return best, count
+        seconds, count = run(texts[0], BLOCKS, THREADS)
+        best = min(best, seconds)
+        straight = min(straight, run(texts[1], *kind.live)[0])
+    return best, straight, count
 
 
 def warpgroup_seconds(size: int, repeats: int) -> float:
@@ -296,12 +320,11 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", help="of the table; all if none is given")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    straight, _ = cost(KINDS["arithmetic"], options.repeats)
     print(f"{'kind':32} {'warp instr.':>11} {'s per million':>13} {'of straight':>11}")
     for name, kind in KINDS.items():
         if options.kinds and name not in options.kinds:
             continue
-        seconds, count = cost(kind, options.repeats)
+        seconds, straight, count = costs(kind, options.repeats)
         ratio = seconds / straight
         verdict = "ok" if ratio <= MOST else "OVER"
         verdict = verdict if kind.bounded else ""

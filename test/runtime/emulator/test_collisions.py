@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 from kernel_text import launch, module
 
+from alcop_mlir.runtime.emulator.arithmetic.collisions import (
+    LastQueues,
+    update_in_order,
+)
+from alcop_mlir.runtime.emulator.instructions.memory import UPDATES
+
 THREADS, BLOCKS = 256, 3
 
 # What each operation leaves of the old value and its operands, in Python's integers.
@@ -254,3 +260,27 @@ def test_float_reductions_are_rounded_one_by_one() -> None:
     for i, where in enumerate(at.tolist()):
         wanted[where] = np.float32(wanted[where] + b[i])
     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("shape", ["each its own", "all alike"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operands_that_all_blocks_share(name: str, shape: str) -> None:
+    """One row of operands stands for every copy of memory; queues are remembered."""
+    generator, known = np.random.default_rng(len(name)), LastQueues()
+    copies, count = 3, 128
+    rows = copies if shape == "each its own" else 1
+    memory = generator.integers(0, 6, (copies, 8)).astype(np.uint32)
+    wanted = memory.copy()
+    first = generator.integers(0, 4, count)
+    for at in (first, first.copy(), np.roll(first, 5), first[:64], np.arange(8)):
+        at[-1] = 3  # a look at the last one does not tell them apart
+        x, y = generator.integers(0, 6, (2, rows, at.size)).astype(np.uint32)
+        update = UPDATES[name]
+        found = update_in_order(memory, at, name, update, x, y, known)
+        for copy, row in enumerate(wanted):
+            for i, element in enumerate(at):
+                old = int(row[element])
+                assert found[copy, i] == old
+                b, c = int(x[copy % rows, i]), int(y[copy % rows, i])
+                row[element] = OPERATIONS[name](old, b, c)
+        np.testing.assert_array_equal(memory, wanted)

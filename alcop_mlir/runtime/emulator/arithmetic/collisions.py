@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,22 +51,50 @@ class _Queues:
         at = _narrow(at, elements)
         order = np.argsort(at, kind="stable")
         ordered = at.take(order)
-        begins = np.empty(at.size, bool)
-        begins[0] = True
-        np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
-        first = np.flatnonzero(begins)
-        return cls(order, first, np.diff(first, append=at.size))
+        last = np.flatnonzero(ordered[1:] != ordered[:-1])
+        first, length = np.empty((2, last.size + 1), np.intp)
+        first[0], length[-1] = 0, at.size
+        np.add(last, 1, out=first[1:])
+        length[:-1] = first[1:]
+        length -= first
+        return cls(order, first, length)
 
-    @property
+    @cached_property
     def rank(self) -> Array:
         """Of each sorted entry, its number in its queue."""
         return np.arange(self.order.size) - self.first.repeat(self.length)
+
+    def first_of_each(self, hits: Array) -> tuple[Array, Array, Array]:
+        """The first entry of each queue where `hits` (copies, n) holds, if any.
+
+        Returns the copy, the number of the entry, and the queue of each.
+        """
+        copy, entry = np.divmod(np.flatnonzero(hits), hits.shape[1])
+        queue = self.first.searchsorted(entry, side="right") - 1
+        new = np.ones(copy.size, bool)
+        new[1:] = (copy[1:] != copy[:-1]) | (queue[1:] != queue[:-1])
+        return copy[new], entry[new], queue[new]
 
     def in_row(self, copies: int) -> _Queues:
         """The queues of all copies, one after the other."""
         step = np.arange(copies)[:, None] * self.order.size
         order, first = (self.order + step).reshape(-1), (self.first + step).reshape(-1)
         return _Queues(order, first, np.tile(self.length, copies))
+
+    def unsorted(self, x: Array) -> Array:
+        """What entries sorted by element have, x (copies, n), in their own order."""
+        if len(x) > 1:
+            return x.take(self.back, axis=1)
+        out = np.empty_like(x)
+        out[0][self.order] = x[0]
+        return out
+
+    @cached_property
+    def back(self) -> Array:
+        """Of each entry, its number in `order`."""
+        back = np.empty_like(self.order)
+        back[self.order] = np.arange(self.order.size)
+        return back
 
     def spread(self, x: Array) -> Array:
         """What each entry has of x (copies, queues)."""
@@ -95,21 +124,48 @@ def reduce_in_order(
     if fn is None or (name != "add" and memory.dtype.kind == "f"):
         update_in_order(memory, at, name, update, x, y)
         return
-    fn.at(memory.reshape(-1), _in_all(memory, at).reshape(-1), x.reshape(-1))
+    every = _in_all(memory, at).reshape(-1)
+    fn.at(memory.reshape(-1), every, _in_every_copy(x, memory).reshape(-1))
+
+
+class LastQueues:
+    """The queues of the last access: in a loop the next one is often the same."""
+
+    def __init__(self) -> None:
+        self._at: Array | None = None
+        self._queues: _Queues | None = None
+
+    def of(self, at: Array, elements: int) -> _Queues:
+        """Those of entries that go to `at`, none of which is `elements` or more."""
+        if self._queues is None or not _same(self._at, at):
+            self._at, self._queues = at, _Queues.of(at, elements)
+        return self._queues
+
+
+def _same(known: Array | None, at: Array) -> bool:
+    if known is None or known.size != at.size or known[-1] != at[-1]:
+        return False
+    return bool((known == at).all())
 
 
 def update_in_order(
-    memory: Array, at: Array, name: str, update: Update, x: Array, y: Array
+    memory: Array,
+    at: Array,
+    name: str,
+    update: Update,
+    x: Array,
+    y: Array,
+    known: LastQueues | None = None,
 ) -> Array:
     """Does `memory[at] = update(memory[at], x, y)` entry by entry, in each copy.
 
     name: of the operation, as PTX has it; memory: (copies, elements); at: (n,); x, y:
-    (copies, n), of its type
+    (1|copies, n), of its type; known: of the accesses before
     Returns what each entry found in memory, (copies, n).
     """
     if not at.size:
         return np.empty((len(memory), 0), memory.dtype)
-    queues = _Queues.of(at, memory.shape[1])
+    queues = (known or LastQueues()).of(at, memory.shape[1])
     if queues.first.size == at.size:
         flat, every = memory.reshape(-1), _in_all(memory, at)
         old = flat.take(every)
@@ -129,17 +185,23 @@ def update_in_order(
     elif name in ("inc", "dec") and _has_one_limit(queues, x):
         found, end = _count(queues, start, x, name)
     else:
-        y = y.take(order, axis=1)
-        known = _swap_in_rounds(queues, start, x, y) if name == "cas" else None
-        found, end = known or _one_by_one(queues, name, update, start, x, y)
+        swapped = _swap_in_rounds(queues, start, x, y) if name == "cas" else None
+        if swapped is None:
+            y = y.take(order, axis=1)
+            swapped = _one_by_one(queues, name, update, start, x, y)
+        found, end = swapped
     memory[:, place] = end
-    back = np.empty_like(order)
-    back[order] = np.arange(order.size)
-    return found.take(back, axis=1)
+    return queues.unsorted(found)
+
+
+def _in_every_copy(x: Array, start: Array) -> Array:
+    """Of (1|copies, n) what each of the copies of `start` has."""
+    copies = len(start)
+    return x if len(x) == copies else np.broadcast_to(x, (copies, x.shape[1]))
 
 
 def _exchange(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
-    found = np.empty_like(x)
+    found = np.empty((len(start), x.shape[1]), x.dtype)
     found[:, 1:] = x[:, :-1]
     found[:, q.first] = start
     return found, x[:, q.first + q.length - 1]
@@ -147,18 +209,20 @@ def _exchange(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
 
 def _sum(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
     """Integers wrap around, so that differences of running totals are exact."""
-    total = np.cumsum(x, axis=1, dtype=x.dtype)
-    total -= x
-    total += q.spread(start - total.take(q.first, axis=1))
-    last = q.first + q.length - 1
-    return total, total.take(last, axis=1) + x.take(last, axis=1)
+    before = np.empty((len(x), x.shape[1] + 1), x.dtype)
+    before[:, 0] = 0
+    np.cumsum(x, axis=1, dtype=x.dtype, out=before[:, 1:])
+    change = before[:, q.first + q.length] - before[:, q.first]
+    found = q.spread(start - before[:, q.first])
+    found += before[:, :-1]
+    return found, start + change
 
 
 def _scan(
     q: _Queues, start: Array, x: Array, fn: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
     """Running values within each queue, in log2 of the longest steps."""
-    value, rank = x.copy(), q.rank
+    value, rank = _in_every_copy(x, start).copy(), q.rank
     value[:, q.first] = fn(start, x[:, q.first])
     step = 1
     while step < int(q.length.max()):
@@ -174,7 +238,8 @@ def _has_one_limit(q: _Queues, limit: Array) -> bool:
 
 def _count(q: _Queues, start: Array, limit: Array, name: str) -> tuple[Array, Array]:
     """inc counts 0, 1, ... limit, 0, ...; dec the other way round."""
-    first, top = start.astype(np.int64), limit[:, q.first].astype(np.int64)
+    first = start.astype(np.int64)
+    top = _in_every_copy(limit[:, q.first], start).astype(np.int64)
     outside = first > top
     # The count after what is outside its range begins anew.
     origin = np.where(outside, -1 if name == "inc" else top + 1, first)
@@ -195,22 +260,31 @@ def _swap_in_rounds(
     """compare-and-swap where each queue swaps a few times; None where one does more.
 
     A round goes from one swap of each queue to its next one: entries between find the
-    same.
+    same. x is sorted, y is not.
     """
-    number, end = np.arange(x.shape[1], dtype=np.int32), x.shape[1]
     value, found = start.copy(), q.spread(start)
     hits = x == found
+    number = np.arange(x.shape[1], dtype=np.int32)
     for _ in range(_ROUNDS):
-        swap = np.minimum.reduceat(
-            np.where(hits, number, np.int32(end)), q.first, axis=1
-        )
-        copy, queue = np.nonzero(swap < end)
+        copy, entry, queue = q.first_of_each(hits)
         if not copy.size:
             return found, value
-        value[copy, queue] = y[copy, swap[copy, queue]]
-        behind = number > q.spread(swap)
-        found = np.where(behind, q.spread(value), found)
-        hits = behind & (x == found)
+        new = _in_every_copy(y, start)[copy, q.order[entry]]
+        value[copy, queue] = new
+        if copy.size > _FEW:
+            swap = np.full(start.shape, x.shape[1], np.int32)
+            swap[copy, queue] = entry
+            behind = number > q.spread(swap)
+            np.copyto(found, q.spread(value), where=behind)
+            hits = x == found
+            hits &= behind
+            continue
+        hits[:] = False
+        stop = (q.first + q.length)[queue]
+        for i in range(copy.size):
+            row, rest = copy[i], slice(entry[i] + 1, stop[i])
+            found[row, rest] = new[i]
+            hits[row, rest] = x[row % len(x), rest] == new[i]
     return None
 
 
@@ -218,6 +292,7 @@ def _one_by_one(
     q: _Queues, name: str, update: Update, start: Array, x: Array, y: Array
 ) -> tuple[Array, Array]:
     """By rank, all queues at once, while there are many; then queue by queue."""
+    x, y = _in_every_copy(x, start), _in_every_copy(y, start)
     shapes, q = (x.shape, start.shape), q.in_row(len(x))
     start, x, y = start.reshape(-1), x.reshape(-1), y.reshape(-1)
     found = np.empty_like(x)

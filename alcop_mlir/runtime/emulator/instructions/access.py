@@ -15,7 +15,7 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64, Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import fault, lane_fault
-from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes, spread
 from alcop_mlir.runtime.emulator.machine.memory import (
     GLOBAL_WINDOW,
     SHARED_START,
@@ -44,8 +44,7 @@ class Access(NamedTuple):
 
     def for_each(self, offset: Array) -> Array:
         """An offset with an entry for every lane of every block."""
-        shape = (self.cohort.blocks, self.cohort.warps, LANES)
-        return np.broadcast_to(offset, shape)
+        return spread(offset, (self.cohort.blocks, self.cohort.warps, LANES))
 
 
 def load(access: Access, used: Parts = ()) -> Array:
@@ -154,9 +153,9 @@ def _check_alignment(cohort: Cohort, lanes: Lanes, space: str) -> None:
     """PTX ISA: an access is aligned to its size, or the behaviour is undefined."""
     if lanes.size == 1:
         return
-    odd = lanes.offset & (lanes.size - 1)
-    if odd.any():
-        entry = int(np.flatnonzero(odd)[0])
+    odd = lanes.size - 1
+    if int(np.bitwise_or.reduce(lanes.offset)) & odd:
+        entry = int(np.flatnonzero(lanes.offset & odd)[0])
         offset = int(lanes.offset[entry])
         if space == "global":
             address = GLOBAL_WINDOW + offset
@@ -267,7 +266,7 @@ def _local_lanes(access: Access) -> tuple[Lanes, Array]:
 
 def global_offset(address: Array) -> Array:
     """Addresses as offsets from the start of the global window."""
-    return (address.astype(U64) - U64.type(GLOBAL_WINDOW)).view(S64)
+    return (address.astype(U64, copy=False) - U64.type(GLOBAL_WINDOW)).view(S64)
 
 
 def _global_address(offset: Array) -> Array:
@@ -314,11 +313,11 @@ def note_global(cohort: Cohort, lanes: Lanes) -> None:
 
 def _written_lanes(access: Access) -> Lanes:
     """The lanes of a global access that writes, checked."""
-    cohort = access.cohort
-    offset = access.for_each(global_offset(access.address))
-    lanes = Lanes.of(cohort, offset, access.mask, access.size, access.ins)
-    check_written(cohort, lanes)
-    return lanes
+    cohort, mask, size, ins = access.cohort, access.mask, access.size, access.ins
+    offset = global_offset(access.address)
+    # Once where lanes share an address, as those of all blocks do.
+    check_written(cohort, Lanes.compact(cohort, offset, mask, size, ins))
+    return Lanes.of(cohort, access.for_each(offset), mask, size, ins)
 
 
 def check_written(cohort: Cohort, lanes: Lanes) -> None:
@@ -371,8 +370,8 @@ class Targets(NamedTuple):
     at: Array
 
     def pick(self, value: Array) -> Array:
-        """The entries of a register, (copies, entries)."""
-        if len(self.memory) > 1:
+        """The entries of a register, (copies, entries), once if all have the same."""
+        if len(self.memory) > 1 and len(value) > 1:
             return self.lanes.pick_blocks(value)
         return self.lanes.pick(value)[None]
 
@@ -400,4 +399,5 @@ def atomic_targets(access: Access) -> Targets:
         raise EmulationError(f"PTX line {line}: atomic on {access.space} memory")
     lanes = _written_lanes(access)
     note_global(cohort, lanes)
-    return Targets(lanes, batch.memory.views[size][None], lanes.offset // size)
+    at = lanes.offset >> (size.bit_length() - 1)
+    return Targets(lanes, batch.memory.views[size][None], at)

@@ -233,24 +233,27 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     space = memory_space(t, ins, operands[0])
     address, _ = t.base_address(operands[0], ins)
     b = t.read(operands[1], scalar, ins)
-    c = t.read(operands[-1], scalar, ins)
+    c = t.read(operands[2], scalar, ins) if name == "cas" else None
     orders = any(p in ("acquire", "release", "acq_rel") for p in ins.parts)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
         where = Access(cohort, mask, address(R), space, scalar.size, ins)
-        x, y = b(R).view(scalar.dtype), c(R).view(scalar.dtype)
+        x = b(R).view(scalar.dtype)
+        y = None if c is None else c(R).view(scalar.dtype)
         if orders:
             cohort.fence(mask)
         parts = access.split_generic(where) if space == "generic" else [where]
         for part in parts:
             targets = access.atomic_targets(part)
             memory = targets.memory.view(scalar.dtype)
-            given = targets.pick(x), targets.pick(y)
+            first = targets.pick(x)
+            given = first, first if y is None else targets.pick(y)
             if not is_asked:
                 reduce_in_order(memory, targets.at, name, update, *given)
                 continue
-            old = update_in_order(memory, targets.at, name, update, *given)
+            known = cohort.batch.last_queues
+            old = update_in_order(memory, targets.at, name, update, *given, known)
             write(cohort, targets.place(old).view(scalar.unsigned), part.mask)
 
     return run

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.collisions import LastQueues
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -169,6 +170,7 @@ class Batch(BlockSet):
         self.registers = RegisterPool(
             self.blocks, self.warps, kernel.registers_at_entry
         )
+        self.last_queues = LastQueues()  # of its atomics
         self.flights: list[Flight] = []  # in the order of their issue
         self.mbarriers = Mbarriers(self.blocks, self.clocks)
         self.shadow: SharedWatcher | None = None

@@ -18,6 +18,11 @@ from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 
+def spread(value: Array, shape: tuple[int, ...]) -> Array:
+    """`np.broadcast_to`, which takes its time, where there is something to do."""
+    return value if value.shape == shape else np.broadcast_to(value, shape)
+
+
 @dataclass(slots=True, eq=False)
 class Lanes:
     """The active lanes of one access by the warps of `owner`: `size` bytes each.
@@ -47,10 +52,10 @@ class Lanes:
         """The lanes that `mask` leaves on, with their entries of a register."""
         blocks = offset.shape[0] if mask is None else max(offset.shape[0], len(mask))
         shape = (blocks, owner.warps, width)
-        flat = np.broadcast_to(offset, shape).reshape(-1)
+        flat = spread(offset, shape).reshape(-1)
         if mask is None:
             return cls(owner, shape, None, flat, size, ins)
-        index = np.flatnonzero(np.broadcast_to(mask, shape))
+        index = np.flatnonzero(spread(mask, shape))
         return cls(owner, shape, index, flat[index], size, ins)
 
     @classmethod
@@ -73,7 +78,7 @@ class Lanes:
 
     def pick(self, value: Array) -> Array:
         """The entries of a register for the active lanes; shape (entries,)."""
-        flat = np.broadcast_to(value, self.shape).reshape(-1)
+        flat = spread(value, self.shape).reshape(-1)
         return flat if self.index is None else flat[self.index]
 
     def pick_blocks(self, value: Array) -> Array:
@@ -81,7 +86,7 @@ class Lanes:
         if self.per_block:
             return self.pick(value)
         shape = (self.owner.blocks, *self.shape[1:])
-        flat = np.broadcast_to(value, shape).reshape(shape[0], -1)
+        flat = spread(value, shape).reshape(shape[0], -1)
         return flat if self.index is None else flat[:, self.index]
 
     def place(self, entries: Array) -> Array:
