@@ -41,7 +41,7 @@ class Flow:
     """The registers of one instruction, as slots, by what they are for.
 
     addresses: those in brackets; guard: the predicate, or None; width: bytes of one
-    element of a load
+    element of a load, or of a register of a matrix
     """
 
     ins: Instruction
@@ -70,6 +70,9 @@ class Flow:
         guard = t.slot(ins.guard[0], ins) if ins.guard else None
         scalar = SCALARS.get(ins.parts[-1])
         width = scalar.size if scalar is not None else 4
+        names = [name for o in to for name in _registers(t, o)]
+        if row.meets and names:  # of a matrix
+            width = t.type_of(names[0], ins).size
         return cls(
             ins, row, op, slots(to), slots(operands), tuple(addresses), guard, width
         )
@@ -220,9 +223,7 @@ def _loaded(cohort: Cohort, number: int, flow: Flow) -> Array | None:
     out: Array | None = None
     for byte, size, origin in cohort.unwritten:
         start = number * flow.width
-        if flow.row.meets:  # ldmatrix: any row may be in any lane
-            origin = origin.max(axis=2, keepdims=True)
-        elif byte + size <= start or byte >= start + flow.width:
+        if byte + size <= start or byte >= start + flow.width:
             continue
         out = origin if out is None else np.maximum(out, origin)
     return out

@@ -175,3 +175,28 @@ def test_rows_of_a_product_that_nobody_stores() -> None:
 def test_an_atomic_uses_what_it_finds() -> None:
     _, result = run_two_warps("atom.shared.add.u32 %v, [%at], 1;", *LATE)
     assert kinds(result) == {"uninitialised-read"}
+
+
+@pytest.mark.parametrize("form", ["", ".trans"])
+def test_a_row_of_a_matrix_reaches_the_lanes_that_receive_of_it(form: str) -> None:
+    """Row 7 of the second matrix is unwritten, all other rows are written."""
+    body = f"""
+    and.b32 %y, %i, 15; shl.b32 %y, %y, 4; and.b32 %y, %y, 127;
+    add.u32 %y, %y, %cells;
+    and.b32 %z, %i, 15; setp.eq.u32 %q, %z, 15;
+    @%q add.u32 %y, %y, 128;
+    ldmatrix.sync.aligned.m8n8.x2{form}.shared.b16 {{%z, %w}}, [%y];
+    and.b32 %x, %i, 31; LANES
+    @%q st.global.u32 [%out], REGISTER;
+    """
+    receive = "shr.u32 %x, %x, 2; setp.OP.u32 %q, %x, 7;"
+    if form:
+        receive = "and.b32 %x, %x, 3; setp.OP.u32 %q, %x, 3;"
+    for register, condition, wanted in (
+        ("%w", "eq", True),
+        ("%w", "ne", False),
+        ("%z", "eq", False),
+    ):
+        text = body.replace("LANES", receive.replace("OP", condition))
+        _, result = run(text.replace("REGISTER", register))
+        assert bool(of_unwritten(result)) == wanted

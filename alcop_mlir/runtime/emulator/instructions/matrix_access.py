@@ -14,7 +14,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, U16, U32, A
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
-from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Unwritten
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import B32
@@ -80,6 +80,9 @@ def load_matrix(t: Translator, ins: Instruction) -> Op:
         lanes = lanes_of(cohort, mask)
         access.note_shared(cohort, lanes)
         access.check_read(cohort, lanes, collective=True)
+        if cohort.unwritten:
+            origins = _origins(cohort.unwritten, count, transposed)
+            cohort.unwritten[:] = [(4 * i, 4, one) for i, one in enumerate(origins)]
         rows = lanes.place(access.read_shared(cohort, lanes))[..., None]
         if transposed:
             cells = rows.view(U16).reshape(*rows.shape[:2], count, 8, 8)
@@ -89,6 +92,23 @@ def load_matrix(t: Translator, ins: Instruction) -> Op:
             write(cohort, out[:, :, i], mask)
 
     return run
+
+
+def _origins(parts: list[Unwritten], count: int, transposed: bool) -> list[Array]:
+    """Of each register, the origins of what its lanes receive.
+
+    parts: of the rows, by their lanes
+    """
+    blocks, warps, _ = parts[0][2].shape
+    cells = np.zeros((blocks, warps, 8 * count, ROW_BYTES // 2), np.int32)
+    for byte, size, origin in parts:
+        part = cells[..., byte // 2 : -(-(byte + size) // 2)]
+        np.maximum(part, origin[..., None], out=part)
+    cells = cells.reshape(blocks, warps, count, 8, 8)
+    if transposed:
+        cells = cells.swapaxes(-1, -2)
+    lanes = cells.reshape(blocks, warps, count, LANES, 2).max(axis=-1)
+    return [lanes[:, :, i] for i in range(count)]
 
 
 def store_matrix(t: Translator, ins: Instruction) -> Op:

@@ -130,6 +130,10 @@ def load_fragment(t: Translator, ins: Instruction) -> Op:
             access.load(Access(cohort, mask, at, space, pieces.size, ins, True))
             for at in addresses(cohort)
         ]
+        if cohort.unwritten:  # any of it may be in any lane
+            origins = [origin for _, _, origin in cohort.unwritten]
+            worst = np.maximum.reduce(origins).max(axis=2, keepdims=True)
+            cohort.unwritten[:] = [(0, whole.itemsize * len(writes), worst)]
         for i, write in enumerate(writes):
             group = loaded[i * per : (i + 1) * per]
             write(cohort, group[0] if per == 1 else pack(group, whole), mask)

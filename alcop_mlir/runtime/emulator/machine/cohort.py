@@ -29,6 +29,9 @@ from alcop_mlir.runtime.emulator.machine.warpgroups import WarpgroupState
 from alcop_mlir.runtime.emulator.machine.warps import LANE_BIT, LANES, Mask, WarpRange
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
+# Of what a load reads: first byte, size, the origins of its lanes (see `unwritten`).
+Unwritten = tuple[int, int, Array]
+
 
 class Observer:
     """Follows what the cohorts of a launch do; here, without doing anything."""
@@ -107,7 +110,7 @@ class Cohort(WarpRange):
         # of each lane; of the load that runs, (byte, size, origins) of each part; of
         # the value that a store writes.
         self.origins: dict[int, Array] = {}
-        self.unwritten: list[tuple[int, int, Array]] = []
+        self.unwritten: list[Unwritten] = []
         self.storing: Array | None = None
         # What functions that call themselves have set aside, by the depth of calls.
         self.saved: list[dict[int, Array]] = []
