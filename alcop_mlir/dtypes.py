@@ -1,15 +1,17 @@
 """Element types of arrays, by MLIR's names, and their values in NumPy.
 
-NumPy has no bfloat16, and CuPy neither. An array of bf16 is given as the 16-bit
-patterns, in an array of uint16, or as one of the dtype that the package ml_dtypes
-registers with NumPy. That package is not needed: `decode` and `encode` convert what is
-the upper bits of a dtype that NumPy has. Integers are signed.
+NumPy has no bfloat16 and no floats of eight bits, and CuPy neither. An array of bf16 is
+given as the 16-bit patterns, in an array of uint16, one of f8E4M3FN or f8E5M2 as bytes
+in one of uint8, or as one of the dtype that the package ml_dtypes registers with NumPy.
+That package is not needed: `decode` and `encode` convert what is the upper bits of a
+dtype that NumPy has, and what has 256 values. Integers are signed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from alcop_mlir.element_types import ROUNDING as ROUNDING
 NUMPY_DTYPES = {
     row.name: np.dtype(row.numpy).type for row in ELEMENT_TYPES.values() if row.numpy
 }
+_BYTE = 8  # bits
 _NO_BOOLEAN = 2  # the byte of booleans that nothing has written
 LARGEST = {name: row.largest for name, row in ELEMENT_TYPES.items()}
 
@@ -56,6 +59,8 @@ def is_integer(dtype: str) -> bool:
 def decode(array: Array, dtype: str) -> Array:
     """The values of an array of `dtype`, as float64."""
     wide = ELEMENT_TYPES[dtype].upper_of
+    if _is_tabled(dtype) and array.dtype == NUMPY_DTYPES[dtype]:
+        return _table(dtype).take(array)
     if wide and array.dtype == NUMPY_DTYPES[dtype]:
         array = (array.astype(_bits(wide)) << _lower_bits(dtype)).view(wide)
     if array.dtype == np.bool_:
@@ -67,6 +72,8 @@ def decode(array: Array, dtype: str) -> Array:
 def encode(values: Array, dtype: str) -> Array:
     """An array of `dtype`, rounded to nearest, ties to even; maybe of the bits."""
     wide = ELEMENT_TYPES[dtype].upper_of
+    if _is_tabled(dtype):
+        return _nearest(values, dtype)
     if not wide:
         return values.astype(NUMPY_DTYPES[dtype])
     unsigned, lower = _bits(wide), _lower_bits(dtype)
@@ -75,6 +82,49 @@ def encode(values: Array, dtype: str) -> Array:
     nan = np.array(np.nan, wide).view(unsigned)
     upper = np.where(np.isnan(values), nan, rounded) >> lower
     return upper.astype(NUMPY_DTYPES[dtype])
+
+
+def _is_tabled(dtype: str) -> bool:
+    """Whether it is a float of a byte."""
+    row = ELEMENT_TYPES[dtype]
+    return row.is_float and row.bits == _BYTE
+
+
+@cache
+def _table(dtype: str) -> Array:
+    """The value of each byte: sign, exponent, fraction, as IEEE 754 has them.
+
+    How many bits are the fraction's, and how small the least number is, the row says.
+    What follows the largest number is infinity if its fraction is 0, else NaN.
+    """
+    row = ELEMENT_TYPES[dtype]
+    fraction = -round(math.log2(row.rounding)) - 1
+    bits = np.arange(1 << _BYTE - 1)
+    exponent, low = bits >> fraction, bits & ((1 << fraction) - 1)
+    steps = np.where(exponent > 0, low + (1 << fraction), low)
+    values = np.ldexp(2 * row.tiny * steps, np.maximum(exponent, 1) - 1)
+    beyond = values > row.largest
+    values[beyond] = np.where(low[beyond] == 0, np.inf, np.nan)
+    return np.concatenate([values, -values])
+
+
+def _nearest(values: Array, dtype: str) -> Array:
+    """The bytes of the numbers nearest to `values`, ties to the even one; what rounds
+    to beyond the largest is infinity, or NaN where the dtype has none.
+    """
+    given, table = np.asarray(values, np.float64), _table(dtype)
+    finite = int(np.argmax(~np.isfinite(table)))
+    # As if the next number had the bits that follow the largest's.
+    numbers = np.append(table[:finite], 2 * table[finite - 1] - table[finite - 2])
+    size = np.minimum(np.abs(given), numbers[-1])
+    above = np.searchsorted(numbers[1:-1], size, "left") + 1
+    below = above - 1
+    up, down = numbers[above] - size, size - numbers[below]
+    bits = np.where((up < down) | ((up == down) & (above % 2 == 0)), above, below)
+    (special,) = np.nonzero(np.isnan(table[: len(table) // 2]))
+    bits = np.where(np.isnan(given), special[-1], bits)
+    sign = np.where(np.signbit(given) & ~np.isnan(given), 1 << _BYTE - 1, 0)
+    return (bits | sign).astype(NUMPY_DTYPES[dtype])
 
 
 def _bits(wide: str) -> Any:
@@ -144,7 +194,9 @@ def extremes(dtype: str) -> tuple[list[float], list[float]]:
     narrower = {
         math.frexp(one.largest)[1]
         for one in ELEMENT_TYPES.values()
-        if one.is_float and math.frexp(one.largest)[1] < above
+        if one.is_float
+        and one.bits > _BYTE  # to which nothing is rounded unasked
+        and math.frexp(one.largest)[1] < above
     }
     for beyond in sorted(narrower):
         small.append(math.ldexp(1.0, -2 * beyond))

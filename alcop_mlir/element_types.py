@@ -35,6 +35,8 @@ class ElementType:
     ml_dtype:    name of the dtype that the package ml_dtypes has for it, where NumPy
                  has none: `numpy` then holds the bits
     upper_of:    name of the NumPy dtype of whose bits its own are the upper ones
+    everywhere:  whether all targets multiply it by mma.sync, if it has accumulators; on
+                 others than those of `Target.multiplied` it is widened first
     """
 
     name: str
@@ -50,6 +52,7 @@ class ElementType:
     output_of: str = ""
     ml_dtype: str = ""
     upper_of: str = ""
+    everywhere: bool = True
 
     @property
     def bytes(self) -> int:
@@ -64,6 +67,15 @@ class ElementType:
     def stored_as(self) -> str:
         """The type that it is in memory."""
         return self.memory or self.name
+
+    def holds(self, other: ElementType) -> bool:
+        """Whether all values of the other type of floats are values of this one."""
+        return (
+            (self.is_float and other.is_float)
+            and self.rounding <= other.rounding
+            and self.largest >= other.largest
+            and self.tiny <= other.tiny
+        )
 
 
 # Accumulators: [PTX] mma.sync. Its K in elements is `target.mma_shape` of their bytes.
@@ -93,6 +105,36 @@ _ROWS = (
         output_of="f32",
         ml_dtype="bfloat16",
         upper_of="float32",
+    ),
+    # Open Compute Project, "OCP 8-bit Floating Point Specification (OFP8)": E4M3 has no
+    # infinities, and one NaN of either sign.
+    ElementType(
+        name="f8E4M3FN",
+        kind=FLOAT,
+        bits=8,
+        numpy="uint8",
+        rounding=2.0**-4,
+        largest=448.0,
+        ptx="e4m3",
+        tiny=2.0**-10,
+        accumulator="f32",
+        output_of="f32",
+        ml_dtype="float8_e4m3fn",
+        everywhere=False,
+    ),
+    ElementType(
+        name="f8E5M2",
+        kind=FLOAT,
+        bits=8,
+        numpy="uint8",
+        rounding=2.0**-3,
+        largest=57344.0,
+        ptx="e5m2",
+        tiny=2.0**-17,
+        accumulator="f32",
+        output_of="f32",
+        ml_dtype="float8_e5m2",
+        everywhere=False,
     ),
     ElementType(
         name="tf32",
@@ -145,6 +187,8 @@ REFERENCE_FLOATS = tuple(row.name for row in _ROWS if row.is_float)
 REFERENCE_INTEGERS = tuple(row.name for row in _ROWS if not row.is_float)
 # The accumulators' type for each type that mma.sync multiplies.
 ACCUMULATORS = {row.name: row.accumulator for row in _ROWS if row.accumulator}
+# Floats of eight bits: several of these may be multiplied by each other.
+EIGHT_BIT_FLOATS = tuple(row.name for row in _ROWS if row.is_float and row.bits == 8)
 # What inputs are rounded to, on request, for each type that mma.sync does not take.
 ROUNDED_INPUTS = {row.memory: row.name for row in _ROWS if row.memory}
 # Types of the output, for each type that inputs of a contraction have in memory.
@@ -162,6 +206,19 @@ STORED_TYPES = tuple(
     for row in _ROWS
     if row.name in OUTPUT_TYPES or row.name in ACCUMULATORS.values()
 )
+
+
+def widened(name: str) -> str:
+    """The type in which every target multiplies elements of `name` by mma.sync: itself,
+    or the narrowest float that holds them.
+    """
+    row = ELEMENT_TYPES[name]
+    if row.everywhere:
+        return name
+    fitting = [one for one in _ROWS if one.accumulator and one.everywhere]
+    return min(
+        (one for one in fitting if one.holds(row)), key=lambda one: one.bits
+    ).name
 
 
 def element_bytes(dtype: str) -> int:

@@ -61,6 +61,10 @@ class Target:
     # L2 hit, miss to DRAM, in cycles; of an A100 [H] where nobody measured
     l2_latency: float = 262.0
     dram_latency: float = 466.0
+    # Element types that mma.sync multiplies here and not on all targets, at twice the
+    # rate of f16: QMMA on sm_89 and sm_120. [PTX] has them from sm_89 on, but for sm_90
+    # and sm_100 ptxas 13.5 makes each two HMMA of f16, and twelve conversions.
+    multiplied: tuple[str, ...] = ()
     # Letters of the feature sets that code for this architecture alone may use; [PTX]
     # .target, "architecture-specific features"
     features: str = ""
@@ -131,6 +135,7 @@ TARGETS = (
         l2_bytes=72 * 2**20,
         l2_latency=273.0,
         dram_latency=542.0,
+        multiplied=("f8E4M3FN", "f8E5M2"),
     ),
     Target(
         name="sm_90",

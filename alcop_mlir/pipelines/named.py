@@ -162,7 +162,10 @@ def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str,
         ),
         "alcop-collapse-elementwise",
         with_options(
-            "alcop-raise-contractions", allow_tf32=allow_tf32, assume_noalias_args=True
+            "alcop-raise-contractions",
+            allow_tf32=allow_tf32,
+            assume_noalias_args=True,
+            target=target,
         ),
     )
     return (

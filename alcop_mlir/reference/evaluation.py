@@ -21,7 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.element_types import ELEMENT_TYPES, ROUNDING, TINY
+from alcop_mlir.element_types import (
+    EIGHT_BIT_FLOATS,
+    ELEMENT_TYPES,
+    ROUNDING,
+    TINY,
+)
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 
 # Allowed to the result of a function that kernels approximate, in roundings of f32 or
@@ -230,11 +235,16 @@ def overflowed(exact: Bounded, dtype: str) -> Bounded:
     """What consumers read where a value, with its error, may exceed `dtype`'s largest.
 
     Infinity where it surely does. Nothing is known at the edge, nor beyond the largest
-    of a type that a fused kernel may not round to.
+    of a type that a fused kernel may not round to: of floats of eight bits, which are
+    the largest then, of infinities too.
     """
     row = ELEMENT_TYPES[dtype]
     size = np.abs(exact.values)
     with np.errstate(invalid="ignore"):
+        if dtype in EIGHT_BIT_FLOATS:
+            beyond = size + exact.error >= row.largest
+            beyond &= (size > row.largest) | (np.asarray(exact.error) > 0)
+            return made_infinite(exact, np.zeros_like(beyond), beyond)
         may = np.isfinite(size) & (size + exact.error >= row.largest)
         may &= (size > row.largest) | (np.asarray(exact.error) > 0)
         if not row.is_float or not np.any(may):

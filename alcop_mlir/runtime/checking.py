@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from alcop_mlir import dtypes
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
@@ -248,6 +249,10 @@ def _worst(got: np.ndarray[Any, Any], expected: Bounded, dtype: str) -> Check:
     unchecked = np.isinf(allowed)
     with np.errstate(all="ignore"):
         away = distance(got, values)
+        if dtype in EIGHT_BIT_FLOATS:  # what rounds to more than the largest is that
+            most = dtypes.LARGEST[dtype]
+            saturated = distance(got, np.clip(values, -most, most))
+            away = np.where(np.abs(values) > most, np.minimum(away, saturated), away)
         # Infinity is right where the value, with its error, may exceed the largest.
         overflow = np.isinf(got) & (np.abs(values) + allowed >= dtypes.LARGEST[dtype])
         away = np.where(overflow & (got * values > 0), 0.0, away)

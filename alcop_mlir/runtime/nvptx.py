@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -21,6 +22,11 @@ from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _OPTIMIZATION_LEVEL = 3
+# mma.sync of floats of eight bits, PTX ISA 8.4, and their cvt, 8.1. Targets after
+# sm_90 are of later versions; LLVM ends the process where it is told an earlier one.
+_OF_F8 = re.compile(r"@llvm\.nvvm\.[\w.]*\be[45]m[23]")
+_PTX_OF_F8 = "+ptx84"
+_LAST_OLDER = 90  # compute capability; PTX ISA, ".target"
 _ASSEMBLY = 0  # not an object file
 
 
@@ -63,6 +69,7 @@ def _generate(text: str, target: Target, optimize: bool) -> str:
         back_end = binding.Target.from_triple(_TRIPLE)
         machine = back_end.create_target_machine(
             cpu=target.name,
+            features=_features(text, target),
             opt=_OPTIMIZATION_LEVEL,
             reloc="default",
             codemodel="default",
@@ -77,6 +84,14 @@ def _generate(text: str, target: Target, optimize: bool) -> str:
     if optimize:
         _optimize(module, machine)
     return _emit(module, machine)
+
+
+def _features(text: str, target: Target) -> str:
+    """The PTX version to ask for: LLVM's own, the oldest that knows the target, but
+    where an intrinsic is of a later one, as a driver has to know the version.
+    """
+    is_older = target.compute_capability <= _LAST_OLDER
+    return _PTX_OF_F8 if is_older and _OF_F8.search(text) else ""
 
 
 def _optimize(module: Any, machine: Any) -> None:

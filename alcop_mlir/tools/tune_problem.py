@@ -17,6 +17,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.schedule import Decision
+from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.transforms.linalg.modelled import (
     open_problem_of,
     problem_of,
@@ -71,17 +72,22 @@ class Tunable:
         return decide(self.contraction, chooser.target, None, lambda: chooser)
 
 
-def find_tunable(source: Input, name: str, allow_tf32: bool = False) -> Tunable:
+def find_tunable(
+    source: Input,
+    name: str,
+    allow_tf32: bool = False,
+    target: str = DEFAULT_TARGET,
+) -> Tunable:
     """The only contraction in `source`; ConfigError where there is none, or several.
 
     name: of the file, for messages
     allow_tf32: whether f32 is rounded to tf32; else contractions of it have no schedule
+    target: GPU to tune for, which decides what floats of eight bits are multiplied as
     """
     module = source.module.operation.clone()
     with diagnostics.collect() as remarks:
-        run_pipeline(
-            module, f"builtin.module({','.join(steps_to_contractions(allow_tf32))})"
-        )
+        steps = steps_to_contractions(allow_tf32, target)
+        run_pipeline(module, f"builtin.module({','.join(steps)})")
     found = [
         contraction
         for func in host_functions(module)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import Target, find_target, target_names
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
 from alcop_mlir.tools import (
     command_line,
     tune_devices,
@@ -253,7 +253,8 @@ def _tunable(given: Any) -> tuple[Tunable, str]:
     from alcop_mlir.tools.tune_problem import find_tunable
 
     source = inputs.read_file(given.file)
-    tunable = find_tunable(source, given.file, given.allow_tf32)
+    target = given.target or DEFAULT_TARGET
+    tunable = find_tunable(source, given.file, given.allow_tf32, target)
     return tunable, source.text.decode()
 
 

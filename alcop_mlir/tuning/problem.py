@@ -229,10 +229,12 @@ def word_loads(layout: str, element_bytes: int) -> int:
     return sum(not loops.endswith("k") for loops in layout.split(","))
 
 
-def dtypes(inputs: str, out: str, precision: str | None) -> tuple[str, str, str, str]:
+def dtypes(
+    inputs: tuple[str, str], out: str, precision: str | None
+) -> tuple[str, str, str, str]:
     """A contraction's types: A and B as multiplied, the accumulator, C.
 
     precision: what inputs are rounded to: "tf32", or None
     """
-    given = precision or inputs
-    return given, given, ACCUMULATORS.get(given, given), out
+    a, b = (precision or given for given in inputs)
+    return a, b, ACCUMULATORS.get(a, a), out

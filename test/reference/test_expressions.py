@@ -369,7 +369,7 @@ def doubled(depth: int) -> Any:
         ),
         (
             {"op": "arith.negf", "type": "i9", "operands": [1]},
-            "expression.type: expected one of f16, bf16, tf32, f32, ",
+            "expression.type: expected one of f16, bf16, f8E4M3FN, f8E5M2, tf32, f32, ",
         ),
         (nested(1000), "expected at most 1600 values, nested at most 128 deep"),
         (nested(100_000), "expected at most 1600 values, nested at most 128 deep"),

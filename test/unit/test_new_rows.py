@@ -15,18 +15,17 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "alcop_mlir"
 ELEMENT_TYPE = """
     ElementType(
-        name="f8E5M2",
+        name="f8E4M3",
         kind=FLOAT,
         bits=8,
         numpy="uint8",
-        rounding=2.0**-3,
-        largest=57344.0,
-        ptx="e5m2",
-        tiny=2.0**-17,
+        rounding=2.0**-4,
+        largest=240.0,
+        ptx="e4m3",
+        tiny=2.0**-10,
         accumulator="f32",
         output_of="f32",
-        ml_dtype="float8_e5m2",
-        upper_of="float16",
+        ml_dtype="float8_e4m3",
     ),
 """
 # The emulator's, which checks what was made by the other one.

@@ -28,7 +28,7 @@ from alcop_mlir.analysis.layout.fragment_layout import (
 )
 from alcop_mlir.analysis.layout.reshapes import RESHAPES, Tie, reshaped
 from alcop_mlir.bindings import ir
-from alcop_mlir.element_types import ACCUMULATORS
+from alcop_mlir.element_types import ACCUMULATORS, EIGHT_BIT_FLOATS
 from alcop_mlir.errors import PassError
 
 CONTRACT = "vector.contract"
@@ -165,7 +165,8 @@ def _packed_layout(op: ir.Operation, layout: FragmentLayout) -> FragmentLayout:
 
 def _operands(op: ir.Operation) -> list[tuple[Any, FragmentLayout]]:
     """Operands and result of the contraction, with the layouts that it needs."""
-    lhs, rhs, accumulator = op.operation.operands
+    lhs, rhs = multiplied(op)
+    accumulator = op.operation.operands[2]
     a, b, accumulators = contraction_layouts(op, stored_bytes(lhs), stored_bytes(rhs))
     return [
         (lhs, a),
@@ -173,6 +174,22 @@ def _operands(op: ir.Operation) -> list[tuple[Any, FragmentLayout]]:
         (accumulator, accumulators),
         (op.operation.results[0], accumulators),
     ]
+
+
+def multiplied(op: ir.Operation) -> tuple[Any, Any]:
+    """What mma.sync multiplies of a contraction: its first two operands.
+
+    Of two types of floats of eight bits these are widened to f32, as a vector.contract
+    takes one type only: then what was widened.
+    """
+    lhs, rhs = list(op.operation.operands)[:2]
+    wide = [loops.made_by(value, "arith.extf") for value in (lhs, rhs)]
+    narrow = [one.operands[0] for one in wide if one is not None]
+    kinds = {str(value.type.element_type) for value in narrow}
+    is_f32 = isinstance(lhs.type.element_type, ir.F32Type)
+    if len(narrow) == 2 and is_f32 and kinds <= {*EIGHT_BIT_FLOATS}:
+        lhs, rhs = narrow
+    return lhs, rhs
 
 
 def stored_bytes(value: ir.Value) -> set[int]:
@@ -202,8 +219,10 @@ def contraction_layouts(
     distributed to, not the number of pieces
     """
     dims = contraction_dims(op)
-    lhs, rhs, out = (value.type.element_type for value in op.operation.operands)
-    if str(lhs) != str(rhs) or ACCUMULATORS.get(str(lhs)) != str(out):
+    values = (*multiplied(op), op.operation.operands[2])
+    lhs, rhs, out = (value.type.element_type for value in values)
+    is_one_kind = lhs == rhs or {str(lhs), str(rhs)} <= {*EIGHT_BIT_FLOATS}
+    if not is_one_kind or ACCUMULATORS.get(str(lhs)) != str(out):
         expected = ", ".join(f"{t} into {s}" for t, s in ACCUMULATORS.items())
         raise PassError(
             op, f"contraction of {lhs} and {rhs} into {out}, expected {expected}"

@@ -18,7 +18,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
 )
 from alcop_mlir.analysis.linalg.zero_fill import LONGEST_STEP_BYTES, why_fill_disturbs
 from alcop_mlir.bindings import ir
-from alcop_mlir.element_types import OUTPUT_TYPES, STORED_TYPES
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS, OUTPUT_TYPES, STORED_TYPES
 
 
 def filled(memrefs: Sequence[ir.Value], k: int | None) -> int | None:
@@ -57,7 +57,7 @@ def check_types(
     left: OperandTransform, right: OperandTransform, out: str, allow_tf32: bool
 ) -> None:
     lhs, rhs = str(left.kind), str(right.kind)
-    if lhs != rhs:
+    if lhs != rhs and not {lhs, rhs} <= {*EIGHT_BIT_FLOATS}:
         raise NoContraction(f"multiplies {lhs} by {rhs}, expected inputs of one type")
     is_computed = left.is_computed or right.is_computed
     what = f"multiplies {lhs}" if is_computed else f"has {lhs} inputs"

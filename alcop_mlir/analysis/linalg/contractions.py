@@ -14,8 +14,8 @@ What fills C before is found by `accumulator_init`, what the body multiplies by
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
@@ -57,6 +57,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import (
     NoContraction,
     OperandTransform,
     find_operand_transforms,
+    widened_for,
 )
 from alcop_mlir.analysis.linalg.view import (
     LinalgView,
@@ -66,6 +67,7 @@ from alcop_mlir.analysis.linalg.view import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import (
+    EIGHT_BIT_FLOATS,
     ELEMENT_TYPES,
     OUTPUT_TYPES,
     ROUNDED_INPUTS,
@@ -103,6 +105,8 @@ class Contraction:
     places:         of windows of several taps that A consists of, along the last two
                     dimensions of an image, if there are two; None where not known
     packed:         whether A or B holds two elements in a byte
+    narrow:         the types that the target does not multiply, which are widened to
+                    `lhs_type` instead; none for others
     groups:         lengths along K of the groups of its elements that share what its
                     transform reads
     size_ranges:    by loop, the least and the largest size that all operands expect
@@ -131,6 +135,7 @@ class Contraction:
     size_ranges: tuple[tuple[str, Range], ...] = ()
     packed: bool = False
     groups: tuple[int, ...] = ()
+    narrow: tuple[str, ...] = ()
 
     @property
     def precision(self) -> str | None:
@@ -184,14 +189,20 @@ def structured_ops(root: ir.Operation | ir.Module) -> list[Any]:
     return [op for op in outside if op.name.startswith("linalg.")]
 
 
-def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Rejected:
+def classify(
+    op: ir.Operation,
+    allow_tf32: bool = False,
+    multiplied: Collection[str] = EIGHT_BIT_FLOATS,
+) -> Contraction | Rejected:
     """The contraction that the linalg op is, or why it is not a supported one.
 
     allow_tf32: whether f32 inputs may be rounded to tf32
+    multiplied: `Target.multiplied`; what is one with all types is one on any target
     """
     try:
         view = _checked(op)
-        transforms = find_operand_transforms(view)
+        narrow = find_operand_transforms(view)
+        transforms = widened_for(narrow, multiplied)
         operands = [
             *(_operand(view, transform) for transform in transforms),
             *view.outputs,
@@ -200,6 +211,9 @@ def classify(op: ir.Operation, allow_tf32: bool = False) -> Contraction | Reject
         _check_others(view, transforms, operands, letters)
         with op.operation.location:
             contraction = _contraction(view, transforms, operands, letters, allow_tf32)
+        if transforms != narrow:
+            kinds = dict.fromkeys(str(one.kind) for one in narrow)
+            contraction = replace(contraction, narrow=tuple(kinds))
     except NoContraction as no:
         return Rejected(op, str(no))
     in_place = why_not_in_place(view)

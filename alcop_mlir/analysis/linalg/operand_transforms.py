@@ -11,7 +11,8 @@
 The body must multiply two values and add to its output. Casts that only widen these
 before are not part of the transforms: products of numbers of either type are exact in
 f32 (i32). Where the transforms then differ in type, the widened values are taken; but
-an 8-bit integer that became f32 is exact in f16 and bf16 too.
+an 8-bit integer that became f32 is exact in f16 and bf16 too, and so are 8-bit floats,
+of which two types may be multiplied by each other.
 
 Besides A (or B), a transform may read inputs that the reduction loop does not index:
 scalars (rank 0), and memrefs with one value per row or column. Of what holds two
@@ -21,7 +22,7 @@ memrefs with one value per column and group along the reduction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +35,13 @@ from alcop_mlir.analysis.linalg.nibbles import (
 )
 from alcop_mlir.analysis.linalg.view import LinalgView
 from alcop_mlir.bindings import ir
-from alcop_mlir.element_types import ACCUMULATORS, CONTRACTION_TYPES, ELEMENT_TYPES
+from alcop_mlir.element_types import (
+    ACCUMULATORS,
+    CONTRACTION_TYPES,
+    EIGHT_BIT_FLOATS,
+    ELEMENT_TYPES,
+    widened,
+)
 
 _WIDENING = ("arith.extf", "arith.extsi")
 _CASTS = (*_WIDENING, "arith.truncf")
@@ -127,11 +134,41 @@ def _of_one_type(
     narrow = [_transform(view, without(value, *_WIDENING)) for value in (left, right)]
     kinds = [str(transform.kind) for transform in narrow]
     for number, other in ((0, 1), (1, 0)):
-        if kinds[other] in _HOLD_BYTES and _is_byte(narrow[number].value):
+        is_held = _is_held(kinds[number], kinds[other])
+        if kinds[other] in _HOLD_BYTES and (is_held or _is_byte(narrow[number].value)):
             narrow[number] = replace(narrow[number], kind=narrow[other].kind)
-    if narrow[0].kind == narrow[1].kind:
+    if narrow[0].kind == narrow[1].kind or {*kinds} <= {*EIGHT_BIT_FLOATS}:
         return narrow[0], narrow[1]
     return _transform(view, left), _transform(view, right)
+
+
+def widened_for(
+    transforms: tuple[OperandTransform, OperandTransform], multiplied: Collection[str]
+) -> tuple[OperandTransform, OperandTransform]:
+    """The transforms on a target whose mma.sync multiplies the types `multiplied`, and
+    those that it does everywhere: others are multiplied in a type that holds them.
+    """
+    kinds = {str(one.kind) for one in transforms}
+    if kinds <= {*multiplied} or not kinds <= {*EIGHT_BIT_FLOATS}:
+        return transforms
+    (wide,) = {widened(kind) for kind in kinds}
+    return in_type(transforms, wide)
+
+
+def in_type(
+    transforms: tuple[OperandTransform, OperandTransform], name: str
+) -> tuple[OperandTransform, OperandTransform]:
+    """The transforms, multiplied in a type that is exact for both."""
+    with transforms[0].value.type.context:
+        kind = ir.Type.parse(name)
+    left, right = (replace(one, kind=kind) for one in transforms)
+    return left, right
+
+
+def _is_held(own: str, other: str) -> bool:
+    """Whether one type is of floats of eight bits that are exact in the other."""
+    is_narrow = own in EIGHT_BIT_FLOATS and own != other and other in ELEMENT_TYPES
+    return is_narrow and ELEMENT_TYPES[other].holds(ELEMENT_TYPES[own])
 
 
 def _transform(view: LinalgView, value: ir.Value) -> OperandTransform:

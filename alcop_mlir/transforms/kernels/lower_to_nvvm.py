@@ -13,7 +13,8 @@ print upstream's form of it as a static variable of one byte. Workgroup buffers 
 would call `malloc`. The known block size becomes `.reqntid`. Functions of libdevice
 such as `__nv_expf` are defined, if `device_functions.py` knows them; powers with whole
 constants become multiplications, and `math.exp2` in f32 that may be approximated
-(`fastmath<afn>`) is one instruction. Kernels are converted in parallel. Only llvm and
+(`fastmath<afn>`) is one instruction. Conversions of floats of eight bits are made
+here too (`eight_bit_floats.py`). Kernels are converted in parallel. Only llvm and
 nvvm ops may remain: an op that no conversion supports is an error here, as translating
 it would crash the process. So is a launch whose block or shared memory exceeds the
 target's limits.
@@ -41,6 +42,7 @@ from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
 from alcop_mlir.transforms.kernels.approximations import approximate_powers
 from alcop_mlir.transforms.kernels.device_functions import define_called
+from alcop_mlir.transforms.kernels.eight_bit_floats import lower_eight_bit_floats
 from alcop_mlir.transforms.kernels.one_by_one import one_by_one
 from alcop_mlir.transforms.kernels.powers import (
     expand_integer_powers,
@@ -104,6 +106,7 @@ class LowerToNvvm(Pass):
             declare_buffers(kernels)
             _simplify_transfers(kernels)
             approximate_powers(kernels)
+            lower_eight_bit_floats(kernels, target)
             one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)

@@ -133,7 +133,8 @@ def _operator(contraction: Contraction) -> str:
 def _dtypes(contraction: Contraction) -> tuple[str, str, str, str]:
     from alcop_mlir.tuning.problem import dtypes
 
-    return dtypes(contraction.lhs_type, contraction.out_type, contraction.precision)
+    inputs = contraction.lhs_type, contraction.rhs_type
+    return dtypes(inputs, contraction.out_type, contraction.precision)
 
 
 def _layout(contraction: Contraction) -> str:

@@ -19,6 +19,8 @@ is the accumulator initialisation:
           `{role = "init"}` for alcop-tile-to-blocks
 
 Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
+Of floats of eight bits on a target whose mma.sync does not multiply them, `multiplied`
+is the type that they are widened to, with a remark: exact, but at half the rate.
 
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
@@ -34,6 +36,7 @@ for alcop-launch-loops and for messages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alcop_mlir import diagnostics
@@ -49,6 +52,7 @@ from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes.base import NOALIAS, Pass, option
+from alcop_mlir.target import DEFAULT_TARGET, TARGETS, Target, find_target
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,15 @@ class RaiseContractions(Pass):
 
     allow_tf32: bool = option(False, "contractions of f32, with inputs rounded to tf32")
     assume_noalias_args: bool = option(False, NOALIAS)
+    target: str = option(DEFAULT_TARGET, "GPU to compile for, such as sm_80")
+
+    def __post_init__(self) -> None:
+        find_target(self.target)
 
     def run(self, op: ir.Operation) -> None:
+        target = find_target(self.target)
         answers = [
-            contractions.classify(candidate, self.allow_tf32)
+            contractions.classify(candidate, self.allow_tf32, target.multiplied)
             for candidate in contractions.structured_ops(op)
             if candidate.name != "linalg.fill"
             and alcop.get(candidate, alcop.ContractionAttr) is None
@@ -70,6 +79,7 @@ class RaiseContractions(Pass):
             if isinstance(answer, Rejected):
                 _say_why_not(answer)
             else:
+                _say_what_is_widened(answer, target)
                 _mark(answer, find_accumulator_init(answer, self.assume_noalias_args))
 
 
@@ -88,6 +98,21 @@ def _say_why_not(answer: Rejected) -> None:
     what = "runs as a SIMT fallback" if runs else "is left unchanged"
     reason = alcop.reason(answer.op)
     diagnostics.remark(answer.op, f"'{answer.op.name}' {what}: {reason}")
+
+
+def _say_what_is_widened(contraction: Contraction, target: Target) -> None:
+    if contraction.narrow:
+        diagnostics.remark(
+            contraction.op,
+            f"'{contraction.op.name}' multiplies {' by '.join(contraction.narrow)} as "
+            f"{contraction.lhs_type}, at half the rate: mma.sync of {target.name} does "
+            f"not take {' or '.join(contraction.narrow)}, that of "
+            f"{' or '.join(_names_that_multiply(contraction.narrow))} does",
+        )
+
+
+def _names_that_multiply(kinds: Sequence[str]) -> list[str]:
+    return [one.name for one in TARGETS if {*kinds} <= {*one.multiplied}]
 
 
 def _multiplies(view: LinalgView) -> bool:
@@ -112,6 +137,8 @@ def _mark(contraction: Contraction, init: AccumulatorInit) -> None:
         parameters["swapped"] = True
     if contraction.precision is not None:
         parameters["precision"] = contraction.precision
+    if contraction.narrow:
+        parameters["multiplied"] = contraction.lhs_type
     alcop.put(contraction.op, alcop.ContractionAttr, parameters)
     if init.kind == "zero":
         init.writer.operation.erase()

@@ -10,6 +10,7 @@ from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.schedule import Decision, Partial, Schedule
 from alcop_mlir.target import Target
@@ -31,7 +32,9 @@ def marked_contractions(func: ir.Operation) -> list[Contraction]:
         if mark is None or "role" in mark:
             continue
         allow_tf32 = mark.get("precision") == "tf32"
-        contraction = contractions.classify(op, allow_tf32)
+        # What was widened stays so: no type is multiplied that needs certain targets.
+        types = () if "multiplied" in mark else EIGHT_BIT_FLOATS
+        contraction = contractions.classify(op, allow_tf32, types)
         if isinstance(contraction, Rejected):
             raise PassError(op, f"'{op.name}' is marked but {contraction.reason}")
         check_ranges(contraction)

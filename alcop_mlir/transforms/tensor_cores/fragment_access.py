@@ -16,7 +16,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
-from alcop_mlir.bindings import gpu, ir, memref, vector
+from alcop_mlir.bindings import gpu, ir, memref, nvvm, vector
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -218,6 +218,19 @@ def words(fragment: ir.Value) -> list[Any]:
         for row in range(rows)
         for word in range(per_row)
     ]
+
+
+def elements(fragment: ir.Value) -> list[Any]:
+    """The elements of a fragment, row by row."""
+    rows, columns = fragment.type.shape
+    places = [[row, column] for row in range(rows) for column in range(columns)]
+    return [vector.extract(fragment, [], place) for place in places]
+
+
+def permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> Any:
+    """Four bytes of two words, by the numbers in `selector`; [PTX] prmt."""
+    mode = ir.Attribute.parse("#nvvm.permute_mode<default>")
+    return nvvm.prmt(low, selector, mode, hi=high)
 
 
 def allows(memory: ir.Value, indices: Indices, elements: int) -> bool:

@@ -6,10 +6,14 @@ from typing import Any
 
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
 from alcop_mlir.bindings import arith, ir, llvm, nvgpu, nvvm, vector
-from alcop_mlir.element_types import ELEMENT_TYPES
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS, ELEMENT_TYPES
 from alcop_mlir.passes import build
 from alcop_mlir.target import mma_shape
-from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, words
+from alcop_mlir.transforms.tensor_cores.fragment_access import (
+    Pieces,
+    elements,
+    words,
+)
 
 # The last bit of a f16 from 1024 on means 1: 0x6400 + n are the bits of 1024 + n.
 _HALF_OF_WHOLE = 0x6400
@@ -26,6 +30,8 @@ def multiply(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
     element = a.type.element_type
     if isinstance(element, ir.IntegerType):
         return _multiply_bytes(a, b, accumulators)
+    if str(element) in EIGHT_BIT_FLOATS:
+        return _multiply_eight_bits(a, b, accumulators)
     shape = mma_shape(element.width // 8)
     is_tf32 = True if isinstance(element, ir.F32Type) else None
     return nvgpu.mma_sync(
@@ -76,25 +82,40 @@ def operand_of(held: Pieces, layout: FragmentLayout) -> Pieces:
 
 def _multiply_bytes(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
     """Additions wrap around, as in arith.addi; those of nvgpu.mma.sync saturate."""
-    result = ir.Type.parse("!llvm.struct<(i32, i32, i32, i32)>")
+    wrapped = ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>")
+    return _multiply_words(a, b, accumulators, wrapped)
+
+
+def _multiply_eight_bits(a: ir.Value, b: ir.Value, accumulators: ir.Value) -> Any:
+    """Of two types, perhaps; nvgpu.mma.sync takes none of them."""
+    return _multiply_words(a, b, accumulators)
+
+
+def _multiply_words(
+    a: ir.Value, b: ir.Value, accumulators: ir.Value, overflow: Any = None
+) -> Any:
+    """The mma.sync of operands with elements of one byte, by its registers."""
+    element = accumulators.type.element_type
     m, n, k = mma_shape(1)
-    spelling = ELEMENT_TYPES[str(a.type.element_type)].ptx
-    signed = ir.Attribute.parse(f"#nvvm.mma_type<{spelling}>")
+    kind_of_a, kind_of_b = (
+        ir.Attribute.parse(
+            f"#nvvm.mma_type<{ELEMENT_TYPES[str(one.type.element_type)].ptx}>"
+        )
+        for one in (a, b)
+    )
     updated = nvvm.mma_sync(
-        result,
+        ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * 4)})>"),
         ir.Attribute.parse(f"#nvvm.shape<m = {m}, n = {n}, k = {k}>"),
         ir.Attribute.parse("#nvvm.mma_layout<row>"),
         ir.Attribute.parse("#nvvm.mma_layout<col>"),
         words(a),
         words(b),
-        words(accumulators),
-        int_overflow_behavior=ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>"),
-        multiplicand_a_ptx_type=signed,
-        multiplicand_b_ptx_type=signed,
+        elements(accumulators),
+        int_overflow_behavior=overflow,
+        multiplicand_a_ptx_type=kind_of_a,
+        multiplicand_b_ptx_type=kind_of_b,
     )
-    parts = [
-        llvm.extractvalue(build.integer(32), updated, [number]) for number in range(4)
-    ]
+    parts = [llvm.extractvalue(element, updated, [number]) for number in range(4)]
     return vector.from_elements(accumulators.type, parts)
 
 

@@ -21,7 +21,7 @@ from alcop_mlir.analysis.layout.fragment_layout import (
     WORDS,
     FragmentLayout,
 )
-from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, nvvm, vector
+from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, vector
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
@@ -33,6 +33,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     lane,
     load_row,
     moved,
+    permute,
     piece_offsets,
     pieces,
     shifted,
@@ -186,11 +187,13 @@ def load_operand(
             )
         at = moved(first, row, column // 2)
         if way == BYTES:
-            return _load_bytes(source, at, layout)
+            return _load_bytes(source, at, layout, lane_type)
         return _load_pairs(source, at, layout, lane_type, lane_offsets)
 
     if way == BYTES and layout.paired:
         loaded = _load_byte_pieces(source, first, layout, order)
+        if isinstance(kind.element_type, ir.FloatType):
+            loaded = {at: arith.bitcast(lane_type, loaded[at]) for at in loaded}
     else:
         loaded = {offset: piece(*offset) for offset in order}
     return pieces(layout, kind, [loaded[offset] for offset in sorted(loaded)])
@@ -251,15 +254,25 @@ def _word_offsets(layout: FragmentLayout, length: int) -> list[tuple[int, int]]:
     return [(k, other) for other in across for k in along]
 
 
-def _load_bytes(source: ir.Value, at: Indices, layout: FragmentLayout) -> Any:
-    """Pairs of bytes along k, extended to 16 bits each: halves of a register."""
-    i32 = build.integer(32)
+def _load_bytes(
+    source: ir.Value, at: Indices, layout: FragmentLayout, kind: ir.Type
+) -> Any:
+    """Pairs of bytes along k: of integers each becomes the half of a register, of which
+    f16 are made; floats are converted in pairs.
+    """
+    i16, i32 = build.integer(16), build.integer(32)
+    is_float = isinstance(kind.element_type, ir.FloatType)
     spread, zero = build.i32(_SPREAD), build.i32(0)
     loaded = []
     for k, other in _word_offsets(layout, 1):
-        pair = arith.extui(i32, memref.load(source, moved(at, other, k)))
-        loaded.append(_permute(pair, zero, spread))
-    return _as_bytes(loaded)
+        pair = memref.load(source, moved(at, other, k))
+        if not is_float:
+            pair = permute(arith.extui(i32, pair), zero, spread)
+        loaded.append(pair)
+    if not is_float:
+        return _as_bytes(loaded)
+    column = ir.VectorType.get([len(loaded), 1], i16)
+    return vector.bitcast(kind, vector.from_elements(column, loaded))
 
 
 def _load_nibbles(
@@ -325,16 +338,11 @@ def _load_pairs(
     """Two matrices hold one half along k of the piece, the other two the other half."""
     i32 = build.integer(32)
     first, second, third, fourth = words(_pair_matrices(source, at, _MATRICES))
-    upper = [_permute(first, second, by) for by in lane_offsets.selectors()]
-    lower = [_permute(third, fourth, by) for by in lane_offsets.selectors()]
+    upper = [permute(first, second, by) for by in lane_offsets.selectors()]
+    lower = [permute(third, fourth, by) for by in lane_offsets.selectors()]
     if layout.role == "a":
         order = [*upper, *lower]
     else:
         order = [upper[0], lower[0], upper[1], lower[1]]
     column = vector.from_elements(ir.VectorType.get([_MATRICES, 1], i32), order)
     return vector.bitcast(kind, column)
-
-
-def _permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> Any:
-    mode = ir.Attribute.parse("#nvvm.permute_mode<default>")
-    return nvvm.prmt(low, selector, mode, hi=high)

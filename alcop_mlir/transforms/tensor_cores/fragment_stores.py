@@ -8,7 +8,7 @@ lanes; selects choose the word that a lane sends, and the register of what it re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
     held_row,
     moved,
     neighbours,
+    permute,
     piece_offsets,
     shifted,
     words,
@@ -35,6 +36,8 @@ from alcop_mlir.transforms.tensor_cores.staged_stores import Stages, store_stage
 _WORD_BYTES = 4  # what a lane sends in a shuffle
 _WORDS = 4  # of the widest store
 _ROW_BYTES = _WORDS * _WORD_BYTES
+_PIECES_OF_BYTES = 4  # that make a row of 32 bytes, a sector
+_PIECE_OF_WORDS = (0x5410, 0x7632)  # the lower halves of two words, the upper ones
 
 
 def store_accumulators(
@@ -80,7 +83,12 @@ class _Store:
             return None
         if "n" in self.lane.layout.interleaved:
             return self.as_held if size == _WORD_BYTES else None
-        return {_WORD_BYTES: self.words, _WORD_BYTES // 2: self.half_words}.get(size)
+        is_whole = self.fragments.counts["n"] % _PIECES_OF_BYTES == 0
+        return {
+            _WORD_BYTES: self.words,
+            _WORD_BYTES // 2: self.half_words,
+            1: self.bytes if is_whole else None,
+        }.get(size)
 
     def words(self) -> None:
         """Lanes 2i and 2i + 1 exchange: the first gets four words of the upper row."""
@@ -101,19 +109,43 @@ class _Store:
         A lane then has a whole row of a piece: lanes 0 and 1 the upper rows of the two,
         lanes 2 and 3 the lower ones.
         """
+        quad = self._transposing(PIECE_COLUMNS)
+        for number in range(0, len(self.offsets), 2):
+            left, right = (
+                words(self.fragments.values[number + beside]) for beside in range(2)
+            )
+            at = moved(quad.start, *self.offsets[number])
+            self._row(quad.rows(left, right), at)
+
+    def bytes(self) -> None:
+        """As `half_words`, of words with two bytes of each of two neighbouring pieces.
+
+        In the words of a row that a lane then has, the bytes of its first piece come
+        first in each, those of the second last.
+        """
+        quad = self._transposing(2 * PIECE_COLUMNS)
+        for number in range(0, len(self.offsets), _PIECES_OF_BYTES):
+            left, right = (
+                [
+                    _word([self.fragments.values[first + n] for n in range(2)], half)
+                    for half in range(2)
+                ]
+                for first in (number, number + 2)
+            )
+            one, two, three, four = quad.rows(left, right)
+            ordered = [
+                permute(low, high, build.i32(part))
+                for part in _PIECE_OF_WORDS
+                for low, high in ((one, two), (three, four))
+            ]
+            self._row(ordered, moved(quad.start, *self.offsets[number]))
+
+    def _transposing(self, columns: int) -> _Quad:
+        """What lanes need to exchange parts of rows of so many columns."""
         odd, upper = _halves_of_quad(self.lane)
         row = build.add(self.lane.row(), build.mul(upper, self.lane.half))
-        start = shifted(self.indices, (row, build.mul(odd, PIECE_COLUMNS)))
-        is_odd, is_upper = _is_set(odd), _is_set(upper)
-        for number in range(0, len(self.offsets), 2):
-            up_left, down_left = words(self.fragments.values[number])
-            up_right, down_right = words(self.fragments.values[number + 1])
-            up = _exchanged(up_left, up_right, is_odd, 1)
-            down = _exchanged(down_left, down_right, is_odd, 1)
-            first, third = _exchanged(up[0], down[0], is_upper, 2)
-            second, fourth = _exchanged(up[1], down[1], is_upper, 2)
-            at = moved(start, *self.offsets[number])
-            self._row([first, second, third, fourth], at)
+        start = shifted(self.indices, (row, build.mul(odd, columns)))
+        return _Quad(_is_set(odd), _is_set(upper), start)
 
     def as_held(self) -> None:
         """Each lane stores the neighbours that it holds, without exchange."""
@@ -138,6 +170,31 @@ class _Store:
         element = self.target.type.element_type
         kind = ir.VectorType.get([_ROW_BYTES * 8 // element.width], element)
         build.store(vector.bitcast(kind, build.vector_of(words)), self.target, at)
+
+
+@dataclass(frozen=True)
+class _Quad:
+    """A lane's place in its quad, and where the first row of it begins."""
+
+    is_odd: Any
+    is_upper: Any
+    start: Indices
+
+    def rows(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """The words of one row, of an upper and a lower word on the left and right."""
+        up, down = (
+            _exchanged(*pair, self.is_odd, 1) for pair in zip(left, right, strict=True)
+        )
+        first, third = _exchanged(up[0], down[0], self.is_upper, 2)
+        second, fourth = _exchanged(up[1], down[1], self.is_upper, 2)
+        return [first, second, third, fourth]
+
+
+def _word(side_by_side: Sequence[Any], half: int) -> Any:
+    """The bytes that a lane holds of a row of two pieces."""
+    held = [vector.extract(one, [], [half, n]) for one in side_by_side for n in (0, 1)]
+    one = ir.VectorType.get([1], build.integer(32))
+    return vector.extract(vector.bitcast(one, build.vector_of(held)), [], [0])
 
 
 def _surely_split_sectors(target: ir.Value) -> bool:

@@ -57,6 +57,7 @@ from alcop_mlir.analysis.layout.fragments import (
     contraction_layouts,
     find_fragments,
     is_elementwise,
+    multiplied,
     slice_offset,
 )
 from alcop_mlir.analysis.layout.reshapes import RESHAPES, reshaped
@@ -261,7 +262,8 @@ class _Lowering:
             store_accumulators(op, fragments, target, indices, self.stages)
 
     def _contract(self, op: ir.Operation) -> None:
-        operands = zip(op.operands, contraction_layouts(op), strict=True)
+        values = (*multiplied(op), op.operands[2])
+        operands = zip(values, contraction_layouts(op), strict=True)
         a, b, initial = (self._pieces(value, layout) for value, layout in operands)
         accumulators = list(initial.values)
         rows, columns = a.counts["m"], 2 * b.counts["n"]

@@ -34,6 +34,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
     TiledGroups,
     TiledOperand,
 )
+from alcop_mlir.transforms.tiling.vector_code import rounded
 
 
 @dataclass(frozen=True)
@@ -246,6 +247,11 @@ def _contract(
         ir.Attribute.parse(f"#vector.iterator_type<{kind}>")
         for kind in ("parallel", "parallel", "reduction")
     ]
+    kinds_of_operands = {operand.type.element_type for operand in operands}
+    if len(kinds_of_operands) > 1:
+        # vector.contract takes one type; alcop-lower-mma multiplies what is widened.
+        f32 = ir.F32Type.get()
+        operands = [rounded(operand, f32) for operand in operands]
     return vector.contract(
         accumulators.type, *operands, accumulators, maps, ir.ArrayAttr.get(kinds)
     )

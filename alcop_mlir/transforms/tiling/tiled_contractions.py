@@ -21,6 +21,7 @@ from alcop_mlir.analysis.linalg.nibbles import PER_BYTE, group_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
     find_operand_transforms,
+    in_type,
 )
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
@@ -238,7 +239,10 @@ def input_buffers(op: ir.Operation) -> list[tuple[Any, str]]:
 def _operands(
     op: ir.Operation, contraction: dict[str, Any]
 ) -> tuple[TiledOperand, TiledOperand]:
-    first, second = find_operand_transforms(view_of(op))
+    found = find_operand_transforms(view_of(op))
+    if "multiplied" in contraction:
+        found = in_type(found, contraction["multiplied"])
+    first, second = found
     lhs, rhs = (second, first) if contraction.get("swapped") else (first, second)
     lhs_loops = _matrix_loops(contraction["lhs"])
     return (

@@ -41,7 +41,11 @@ def as_vector(value: ir.Value, shape: list[int], known: dict[Any, Any]) -> Any:
 
 
 def rounded(values: ir.Value, element: ir.Type) -> Any:
-    """A vector of floats, rounded to `element` where that is another type."""
-    if values.type.element_type == element:
+    """A vector of floats, rounded to `element`, or widened, where that is another."""
+    given, kind = (
+        values.type.element_type,
+        ir.VectorType.get(values.type.shape, element),
+    )
+    if given == element:
         return values
-    return arith.truncf(ir.VectorType.get(values.type.shape, element), values)
+    return (arith.extf if given.width < element.width else arith.truncf)(kind, values)

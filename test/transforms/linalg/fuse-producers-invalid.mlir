@@ -186,7 +186,7 @@ func.func @captured(%A: memref<64x64xf32>, %f: f32, %B: memref<64x64xf16>, %C: m
 #id = affine_map<(a, b) -> (a, b)>
 func.func @stored_type(%A: memref<64x64xf64>, %B: memref<64x64xf16>, %C: memref<64x64xf32>) {
   %h = memref.alloc() : memref<64x64xf16>
-  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the fused contraction is unsupported: has an operand transform of f64, expected f16, bf16, f32, i8, i32}}
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction that reads it: the fused contraction is unsupported: has an operand transform of f64, expected f16, bf16, f8E4M3FN, f8E5M2, f32, i8, i32}}
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%A : memref<64x64xf64>) outs(%h : memref<64x64xf16>) {
   ^bb0(%e: f64, %o: f16):
     %r = arith.truncf %e : f64 to f16

@@ -12,7 +12,7 @@ func.func @tensors(%a: tensor<32x32xf16>, %c: tensor<32x32xf32>) -> tensor<32x32
 // -----
 
 func.func @integers(%a: memref<32x32xi32>) {
-  // expected-remark @+1 {{'linalg.matmul' is left unchanged: has i32 inputs, expected f16, bf16, f32, i8}}
+  // expected-remark @+1 {{'linalg.matmul' is left unchanged: has i32 inputs, expected f16, bf16, f8E4M3FN, f8E5M2, f32, i8}}
   linalg.matmul ins(%a, %a : memref<32x32xi32>, memref<32x32xi32>) outs(%a : memref<32x32xi32>)
   return
 }
@@ -20,7 +20,7 @@ func.func @integers(%a: memref<32x32xi32>) {
 // -----
 
 func.func @double_sum(%a: memref<32x32xf16>, %c: memref<32x32xf64>) {
-  // expected-remark @+1 {{'linalg.matmul' runs as a SIMT fallback: computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
+  // expected-remark @+1 {{'linalg.matmul' runs as a SIMT fallback: computes in f64, expected f16, bf16, f8E4M3FN, f8E5M2, f32, i32: accumulators are f32}}
   linalg.matmul ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf64>)
   return
 }
@@ -139,7 +139,7 @@ func.func @bodies(%a: memref<32x32xf16>, %c: memref<32x32xf32>, %d: memref<32x32
     %3 = arith.extf %2 : f16 to f32
     linalg.yield %3 : f32
   }
-  // expected-remark @+1 {{computes in f64, expected f16, bf16, f32, i32: accumulators are f32}}
+  // expected-remark @+1 {{computes in f64, expected f16, bf16, f8E4M3FN, f8E5M2, f32, i32: accumulators are f32}}
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %a : memref<32x32xf16>, memref<32x32xf16>) outs(%c : memref<32x32xf32>) {
   ^bb0(%x: f16, %y: f16, %z: f32):

@@ -11,7 +11,7 @@ func.func @operand_types(%C: memref<16x16xf32>, %f: vector<16x16xf32>) {
   %zero = arith.constant dense<0.0> : vector<16x16xf32>
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // expected-error @+1 {{alcop-lower-mma: contraction of f32 and f32 into f32, expected f16 into f32, bf16 into f32, tf32 into f32, i8 into i32}}
+    // expected-error @+1 {{alcop-lower-mma: contraction of f32 and f32 into f32, expected f16 into f32, bf16 into f32, f8E4M3FN into f32, f8E5M2 into f32, tf32 into f32, i8 into i32}}
     %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %f, %f, %zero : vector<16x16xf32>, vector<16x16xf32> into vector<16x16xf32>
     vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
     gpu.terminator

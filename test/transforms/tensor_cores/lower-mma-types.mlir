@@ -262,3 +262,39 @@ func.func @converted(%C: memref<16x16xi8>) {
   }
   return
 }
+
+// -----
+
+// Two types of eight bits: what was widened for the contraction is multiplied itself.
+// CHECK-LABEL: @eight_bits
+// CHECK:       %[[A:.*]] = nvgpu.ldmatrix {{.*}} -> vector<4x4xf8E4M3FN>
+// CHECK:       %[[B:.*]] = nvgpu.ldmatrix {{.*}} -> vector<4x4xf8E5M2>
+// CHECK-NOT:   arith.extf
+// CHECK:       nvvm.mma.sync
+// CHECK-SAME:  multiplicandAPtxType = #nvvm.mma_type<e4m3>, multiplicandBPtxType = #nvvm.mma_type<e5m2>
+// CHECK-SAME:  k = 32
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @eight_bits(%C: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %threads = arith.constant 32 : index
+  %pad = arith.constant 0.0 : f8E4M3FN
+  %pad2 = arith.constant 0.0 : f8E5M2
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x32xf8E4M3FN, #ws>
+    %b = memref.alloc() : memref<16x32xf8E5M2, #ws>
+    %fa = vector.transfer_read %a[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x32xf8E4M3FN, #ws>, vector<16x32xf8E4M3FN>
+    %fb = vector.transfer_read %b[%c0, %c0], %pad2 {in_bounds = [true, true]} : memref<16x32xf8E5M2, #ws>, vector<16x32xf8E5M2>
+    %wa = arith.extf %fa : vector<16x32xf8E4M3FN> to vector<16x32xf32>
+    %wb = arith.extf %fb : vector<16x32xf8E5M2> to vector<16x32xf32>
+    %s = vector.contract {indexing_maps = [#a, #b, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %wa, %wb, %zero : vector<16x32xf32>, vector<16x32xf32> into vector<16x16xf32>
+    vector.transfer_write %s, %C[%c0, %c0] {in_bounds = [true, true]} : vector<16x16xf32>, memref<16x16xf32>
+    gpu.terminator
+  }
+  return
+}

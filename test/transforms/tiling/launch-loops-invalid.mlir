@@ -120,13 +120,13 @@ func.func @parallel_loops(%a: memref<8xf32>, %n: index) {
 
 // -----
 
-func.func @elements_that_nothing_computes_with(%a: memref<8xf8E4M3FN>, %b: memref<8xf32>) {
-  // expected-remark @+1 {{'linalg.generic' is left unchanged: has f8E4M3FN elements, expected one of f16, bf16, f32, f64, i1, i8, i16, i32, i64, index}}
+func.func @elements_that_nothing_computes_with(%a: memref<8xf8E4M3>, %b: memref<8xf32>) {
+  // expected-remark @+1 {{'linalg.generic' is left unchanged: has f8E4M3 elements, expected one of f16, bf16, f8E4M3FN, f8E5M2, f32, f64, i1, i8, i16, i32, i64, index}}
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
                   iterator_types = ["parallel"]}
-      ins(%a : memref<8xf8E4M3FN>) outs(%b : memref<8xf32>) {
-    ^bb0(%in: f8E4M3FN, %out: f32):
-      %wide = arith.extf %in : f8E4M3FN to f32
+      ins(%a : memref<8xf8E4M3>) outs(%b : memref<8xf32>) {
+    ^bb0(%in: f8E4M3, %out: f32):
+      %wide = arith.extf %in : f8E4M3 to f32
       linalg.yield %wide : f32
   }
   return
