@@ -1,10 +1,11 @@
 """The properties of a GPU by which schedules are chosen and checked.
 
 Sources: [CC] CUDA C++ Programming Guide, "Compute Capabilities" (technical
-specifications per compute capability); [PTX] PTX ISA, the instruction's own section;
-[WP] NVIDIA's architecture white papers (A100, GA102, AD102, H100 SXM); [DS] NVIDIA's
-data sheet of the device; [H] arXiv 2402.13499, measured on A100 and RTX 4090. Rates are
-dense, at boost clock.
+specifications per compute capability), and the Blackwell Tuning Guide; [PTX] PTX ISA,
+the instruction's own section; [WP] NVIDIA's architecture white papers (A100, GA102,
+AD102, H100 SXM, RTX Blackwell); [DS] NVIDIA's data sheet of the device; [H] arXiv
+2402.13499, measured on A100 and RTX 4090; [B] chipsandcheese.com, "Nvidia's B200".
+Rates are dense, at boost clock.
 """
 
 from __future__ import annotations
@@ -152,6 +153,37 @@ TARGETS = (
         l2_bytes_per_second=5120 * 1.83e9,  # as A100, per clock
         l2_bytes=50 * 2**20,
         features="a",
+    ),
+    Target(
+        name="sm_100",
+        device="NVIDIA B200",
+        sms=148,  # [B]
+        shared_bytes_per_block=227 * 1024,
+        shared_bytes_per_sm=228 * 1024,
+        threads_per_sm=2048,
+        blocks_per_sm=32,
+        clock_hz=1.85e9,  # [DS] 2.25e15 of f16 by 148 SMs of 8192 flops a clock
+        # An estimate: as sm_90, per SM and clock, where HMMA.16816 is one instruction
+        # too. Nobody has published a rate of mma.sync; tcgen05 is not used
+        tensor_f16_flops=623e12 * (148 * 1.85e9) / (132 * 1.83e9),
+        dram_bytes_per_second=8e12,
+        l2_bytes_per_second=5120 * 1.85e9,  # an estimate: as A100, per clock
+        l2_bytes=126 * 2**20,  # [B]
+    ),
+    Target(
+        name="sm_120",
+        device="NVIDIA GeForce RTX 5090",
+        sms=170,
+        shared_bytes_per_block=99 * 1024,
+        shared_bytes_per_sm=100 * 1024,
+        threads_per_sm=1536,
+        blocks_per_sm=24,
+        clock_hz=2.407e9,
+        tensor_f16_flops=209.5e12,
+        dram_bytes_per_second=1792e9,
+        l2_bytes_per_second=2048 * 2.407e9,  # an estimate: as sm_89, per clock
+        l2_bytes=96 * 2**20,
+        multiplied=("f8E4M3FN", "f8E5M2"),
     ),
 )
 

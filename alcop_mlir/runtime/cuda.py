@@ -15,7 +15,7 @@ from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.runtime.arrays import Array, is_on_gpu
 from alcop_mlir.runtime.bundle import Code
-from alcop_mlir.target import STATIC_SHARED_LIMIT, Target
+from alcop_mlir.target import STATIC_SHARED_LIMIT, Target, newest_target
 
 
 @contextmanager
@@ -121,8 +121,8 @@ def load_module(
     """
     capability = int(cupy.cuda.Device().compute_capability)
     if not target.runs_on(capability):
-        is_newer = capability > target.compute_capability
-        wanted = target.architecture if is_newer else f"sm_{capability}"
+        newest = newest_target(capability)
+        wanted = f"sm_{capability}" if newest is None else newest.name
         raise LaunchError(
             f"the bundle is for {target.name}, this GPU is an sm_{capability}: compile "
             f"with --target {wanted}"

@@ -22,11 +22,14 @@ from alcop_mlir.target import Target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _OPTIMIZATION_LEVEL = 3
-# mma.sync of floats of eight bits, PTX ISA 8.4, and their cvt, 8.1. Targets after
-# sm_90 are of later versions; LLVM ends the process where it is told an earlier one.
-_OF_F8 = re.compile(r"@llvm\.nvvm\.[\w.]*\be[45]m[23]")
-_PTX_OF_F8 = "+ptx84"
-_LAST_OLDER = 90  # compute capability; PTX ISA, ".target"
+# What needs a later version than LLVM's own for the target: mma.sync of floats of eight
+# bits, PTX ISA 8.4, and on sm_89 their cvt, 8.1. Targets after sm_90 are of later ones;
+# LLVM ends the process where it is told one that is too early.
+_OF_F8 = r"@llvm\.nvvm\.{}\S*\be[45]m[23]"
+_LATER = (
+    (re.compile(_OF_F8.format("mma")), (89, 90), "+ptx84"),
+    (re.compile(_OF_F8.format("")), (89,), "+ptx81"),
+)
 _ASSEMBLY = 0  # not an object file
 
 
@@ -90,8 +93,10 @@ def _features(text: str, target: Target) -> str:
     """The PTX version to ask for: LLVM's own, the oldest that knows the target, but
     where an intrinsic is of a later one, as a driver has to know the version.
     """
-    is_older = target.compute_capability <= _LAST_OLDER
-    return _PTX_OF_F8 if is_older and _OF_F8.search(text) else ""
+    for intrinsics, capabilities, version in _LATER:
+        if target.compute_capability in capabilities and intrinsics.search(text):
+            return version
+    return ""
 
 
 def _optimize(module: Any, machine: Any) -> None:

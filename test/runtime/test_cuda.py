@@ -258,7 +258,8 @@ def test_the_target_is_the_newest_that_the_gpu_runs(
 
 
 @pytest.mark.parametrize(
-    ("capability", "advice"), [("80", "sm_80"), ("89", "sm_89"), ("100", "sm_90")]
+    ("capability", "advice"),
+    [("80", "sm_80"), ("89", "sm_89"), ("100", "sm_100"), ("121", "sm_120")],
 )
 def test_code_for_one_architecture_runs_on_no_other(
     monkeypatch: pytest.MonkeyPatch, capability: str, advice: str

@@ -179,13 +179,14 @@ def test_version_beyond_the_subset(version: str) -> None:
     fails(rf"{re.escape(version)}", module("ret;", version=version))
 
 
-@pytest.mark.parametrize("target", ["sm_100", "sm_120a", "sm_70", "gfx90a"])
+@pytest.mark.parametrize("target", ["sm_101", "sm_110a", "sm_70", "gfx90a"])
 def test_target_beyond_the_subset(target: str) -> None:
     fails(rf"(?s){target}.*sm_80", module("ret;", target=target, version="8.7"))
 
 
 @pytest.mark.parametrize(
-    "target", ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"]
+    "target",
+    ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"],
 )
 def test_target_within_the_subset(target: str) -> None:
     text = module("ret;", target=target, version="8.0")

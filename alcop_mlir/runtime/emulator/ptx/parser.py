@@ -26,7 +26,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 
 # The subset: ISA versions with cp.async, ldmatrix and mma.sync; Ampere to Hopper.
 VERSIONS = ((7, 0), (9, 99))
-TARGETS = tuple(f"sm_{n}" for n in (80, 86, 87, 88, 89, 90))
+TARGETS = tuple(f"sm_{n}" for n in (80, 86, 87, 88, 89, 90, 100, 120))
 
 # Text may be hostile: no expression below looks at a character more than a few times.
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.S)
