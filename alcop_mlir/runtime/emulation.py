@@ -75,6 +75,7 @@ class Emulation:
         dynamic_shared: int,
         cooperative: bool = False,
         symbols: Mapping[str, Any] | None = None,
+        cluster: Dim3 | None = None,
     ) -> Result:
         """Run one kernel (None: the only one). Raises EmulationError on a fault."""
         from alcop_mlir.runtime.emulator import emulate
@@ -96,6 +97,7 @@ class Emulation:
             block,
             arguments,
             dynamic_shared=dynamic_shared,
+            cluster=cluster,
             cooperative=cooperative,
             symbols=symbols,
             visibility=options.visibility,

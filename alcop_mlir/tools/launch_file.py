@@ -4,8 +4,8 @@
      "arguments": [{"array": {"dtype": "f32", "shape": [512], "init": "random"}},
                    {"value": 512, "dtype": "i32"}]}
 
-Sizes along y and z may be left out; structures, arrays of pointers, variables and
-cooperative launches: see `docs/emulator.md`.
+Sizes along y and z may be left out; structures, arrays of pointers, variables,
+clusters and cooperative launches: see `docs/emulator.md`.
 """
 
 from __future__ import annotations
@@ -162,6 +162,7 @@ class LaunchFile:
     kernel: str | None = None
     dynamic_shared: Annotated[int, Range(0)] = 0
     cooperative: bool = False
+    cluster: Sizes3 | None = None
     symbols: tuple[Symbol, ...] = ()
 
     def __post_init__(self) -> None:

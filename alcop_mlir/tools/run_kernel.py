@@ -54,6 +54,7 @@ def run_kernel(given: Any) -> int:
             launch.dynamic_shared,
             launch.cooperative,
             symbols,
+            launch.cluster,
         )
     if given.save_outputs is not None:
         _save(given.save_outputs, arguments, symbols)

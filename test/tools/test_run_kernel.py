@@ -380,6 +380,30 @@ def test_structures_pointers_and_variables(folder: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / "out/argument0.0.npy"), wanted)
 
 
+CLUSTERS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ranks(.param .u64 p0)
+{
+    .reg .b32 %r<4>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [p0];
+    mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;
+    mov.u32 %r2, %cluster_ctarank; st.global.u32 [%rd1], %r2;
+    ret;
+}
+"""
+
+
+def test_clusters_of_the_launch(folder: Path) -> None:
+    array = {"dtype": "u32", "shape": [6], "init": "zero"}
+    launch = {"grid": [6], "block": [1], "arguments": [{"array": array}]}
+    saved = ("--save-outputs", "out")
+    assert run(launch | {"cluster": [3]}, *saved, ptx=CLUSTERS) == 0
+    assert np.load(folder / "out/argument0.npy").tolist() == [0, 1, 2, 0, 1, 2]
+    assert run(launch | {"cluster": [4]}, ptx=CLUSTERS) == 1
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "member",

@@ -12,7 +12,7 @@ import numpy as np
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
-from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
+from alcop_mlir.runtime.emulator.hazards.cluster_shadow import ClusterShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
@@ -23,11 +23,12 @@ from alcop_mlir.runtime.emulator.launch_checks import (
     check_kernel,
     check_launch,
     check_options,
+    shape_of,
 )
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
-from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, block_coordinates
+from alcop_mlir.runtime.emulator.machine.warps import LANES, Shape
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
@@ -66,6 +67,7 @@ def emulate(
     args: Sequence[Argument],
     *,
     dynamic_shared: int = 0,
+    cluster: tuple[int, int, int] | None = None,
     cooperative: bool = False,
     symbols: Mapping[str, np.ndarray] | None = None,
     visibility: str = "late",
@@ -85,7 +87,8 @@ def emulate(
     overlap keep doing so); a number is converted to the type of the parameter; bytes
     and `Struct` fill a structure, which may hold addresses; `Pointers` is an array of
     addresses. `symbols` sets variables of the module, `.const` or `.global`, by name;
-    arrays of the latter hold the writes afterwards. `dynamic_shared` is in bytes. The
+    arrays of the latter hold the writes afterwards. `dynamic_shared` is in bytes.
+    `cluster` is the size of clusters in blocks, where the kernel does not say it. The
     blocks of a `cooperative` launch are all there at once. `visibility` says when
     asynchronous copies land, as "late" or as "early" as PTX allows; `schedule` is
     "lockstep", "ascending", "descending", "random" or "random(SEED)". With `hazards`
@@ -104,39 +107,35 @@ def emulate(
     code = _choose(module, kernel)
     check_kernel(module, code)
     check_launch(code, grid, block, dynamic_shared, cooperative)
-    blocks = math.prod(grid)
+    launch = shape_of(module, code, grid, block, cluster)
+    clusters = math.prod(launch.clusters)
     program = link(module, code)
     with np.errstate(all="ignore"):
         bound = bind(program, module, args, symbols or {}, cooperative)
-        together = blocks if cooperative else min(blocks, BATCH_BLOCKS)
-        lanes = together * -(-math.prod(block) // LANES) * LANES
+        most = max(BATCH_BLOCKS // launch.ranks, 1)
+        together = clusters if cooperative else min(clusters, most)
+        lanes = together * launch.ranks * launch.warps * LANES
         translated = _translated(program, module, bound, dynamic_shared, lanes)
         tallies = CounterSet(translated.listing) if counters else None
-        tracer = Tracer(trace, translated.listing, grid) if trace else None
-        checks = _checks(bound, program, grid, max_reports) if hazards else None
+        tracer = Tracer(trace, translated.listing, launch) if trace else None
+        checks = _checks(bound, program, launch, max_reports) if hazards else None
         watchers = _Watchers(tallies, tracer, checks)
         budget = Budget.from_now(instruction_limit, time_limit)
         total = 0
 
         def run_batch(numbers: np.ndarray) -> int:
-            """How many warp instructions these blocks took; frees their state."""
-            batch = Batch(
-                translated.loaded,
-                numbers,
-                grid,
-                block,
-                bound.memory,
-                visibility == "early",
-            )
+            """How many warp instructions these clusters took; frees their state."""
+            early = visibility == "early"
+            batch = Batch(translated.loaded, numbers, launch, bound.memory, early)
             observers = watchers.of(batch, translated.granule)
             return Runner(translated, batch, schedule, picker, budget, observers).run()
 
-        for first in range(0, blocks, together):
+        for first in range(0, clusters, together):
             if progress is not None:
-                progress(first, blocks)
-            total += run_batch(np.arange(first, min(first + together, blocks)))
+                progress(first * launch.ranks, clusters * launch.ranks)
+            total += run_batch(np.arange(first, min(first + together, clusters)))
         if progress is not None:
-            progress(blocks, blocks)
+            progress(clusters * launch.ranks, clusters * launch.ranks)
         seconds = budget.spent()
         bound.copy_back()
     if tracer is not None:
@@ -175,16 +174,16 @@ class _Watchers:
         """Those who watch `batch`, whose accesses are checked from here on."""
         if self.checks is not None:
             _watch(batch, self.checks, granule)
-        follows = self.tracer is not None and self.tracer.follows(batch.numbers)
+        follows = self.tracer is not None and self.tracer.follows(batch)
         watching = (self.tallies, self.tracer if follows else None)
         return [one for one in watching if one is not None]
 
 
-def _checks(bound: Bound, program: Program, grid: Dim3, most: int) -> GlobalShadow:
+def _checks(bound: Bound, program: Program, launch: Shape, most: int) -> GlobalShadow:
     """The check for races on global memory, with up to `most` reports of all memory."""
     reports = Reports(most, {ins.line: ins for ins in program.code})
     size = bound.memory.data.size
-    return GlobalShadow(size, reports, lambda n: block_coordinates(n, grid))
+    return GlobalShadow(size, reports, launch)
 
 
 def _translated(
@@ -210,21 +209,13 @@ def _translated(
 
 def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
     """Check the accesses of the batch for races."""
-    numbers, grid = batch.numbers, batch.grid
-    reports = checks.reports
-
-    # A method of the batch would keep it alive, in a circle with it.
-    def name_block(index: int) -> Dim3:
-        return block_coordinates(int(numbers[index]), grid)
-
-    clocks, several = batch.clocks, batch.warps > 1
-    checks.warps = (
-        WarpShadow(checks.size, clocks, reports, name_block) if several else None
-    )
+    reports, clocks, names = checks.reports, batch.clocks, batch.names
+    several = batch.warps > 1
+    checks.warps = WarpShadow(checks.size, clocks, reports, names) if several else None
     batch.global_shadow = checks
     size = batch.shared.size
-    batch.shadow = shadow = AsyncShadow(size, granule, clocks, reports, name_block)
-    batch.warpgroup_watcher = WarpgroupReads(shadow, reports, name_block)
+    batch.shadow = shadow = ClusterShadow(size, granule, clocks, reports, names)
+    batch.warpgroup_watcher = WarpgroupReads(shadow, reports, names)
 
 
 @lru_cache(maxsize=_KEPT_MODULES)

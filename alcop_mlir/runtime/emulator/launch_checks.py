@@ -9,7 +9,7 @@ import numpy as np
 
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.machine.warps import Dim3, Shape
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 
 MAX_BLOCK_THREADS = 1024  # CUDA: threads of a block
@@ -18,6 +18,10 @@ MAX_BLOCK = (1024, 1024, 64)
 # Programming Guide, "Technical Specifications per Compute Capability").
 MAX_COOPERATIVE = 108 * 2048
 MAX_GRID = (2**31 - 1, 65535, 65535)
+# CUDA C++ Programming Guide, "Thread Block Clusters": 8 blocks, or 16 where the kernel
+# opts in to sizes that are not portable, as H100 has them.
+MAX_CLUSTER_BLOCKS = 16
+MAX_CLUSTER = (MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS)
 # Bytes of parameters before PTX ISA 8.1, as ptxas says; the parser knows those since.
 _MAX_OLD_PARAMETERS = 4352
 _MAX_SHOWN = 80  # characters of what was given
@@ -105,13 +109,63 @@ def check_launch(
     limits.BLOCKS.check(blocks, f"a grid of {grid}", EmulationError)
 
 
-def _check_block(kernel: PtxKernel, block: Dim3, threads: int) -> None:
-    if math.prod(kernel.cluster) != 1:
-        sizes = ", ".join(map(str, kernel.cluster))
+def shape_of(
+    module: Module, kernel: PtxKernel, grid: Dim3, block: Dim3, cluster: Dim3 | None
+) -> Shape:
+    """The sizes of a checked launch, with the clusters that the kernel or it asks for.
+
+    PTX ISA "Cluster Dimension Directives". Raises `EmulationError` for clusters that
+    cannot be launched.
+    """
+    required = kernel.required_cluster
+    if cluster is not None and not _has_dimensions(cluster, MAX_CLUSTER):
         raise EmulationError(
-            f"kernel {kernel.name} asks for clusters of several blocks "
-            f"(.reqnctapercluster {sizes}), which are not supported"
+            f"expected a cluster of three numbers from 1 to {MAX_CLUSTER}, got "
+            f"{shown(cluster)}"
         )
+    if cluster is not None and required is not None and tuple(cluster) != required:
+        raise EmulationError(
+            f"kernel {kernel.name} requires clusters of {required} "
+            f"(.reqnctapercluster), got {tuple(cluster)}"
+        )
+    chosen = required if cluster is None else cluster
+    if chosen is None and kernel.needs_cluster:
+        raise EmulationError(
+            f"kernel {kernel.name} has to be launched with clusters (.explicitcluster)"
+        )
+    if chosen is None:
+        return Shape(grid, block)
+    _check_cluster(module, kernel, grid, chosen)
+    x, y, z = chosen
+    return Shape(grid, block, (x, y, z), is_explicit=True)
+
+
+def _check_cluster(
+    module: Module, kernel: PtxKernel, grid: Dim3, cluster: Dim3
+) -> None:
+    size = math.prod(cluster)
+    if size > MAX_CLUSTER_BLOCKS:
+        raise EmulationError(
+            f"a cluster of {tuple(cluster)} has {size} blocks, more than "
+            f"{MAX_CLUSTER_BLOCKS}"
+        )
+    if kernel.max_cluster is not None and size > kernel.max_cluster:
+        raise EmulationError(
+            f"a cluster of {tuple(cluster)} has {size} blocks, more than the "
+            f".maxclusterrank {kernel.max_cluster} of kernel {kernel.name}"
+        )
+    if size > 1 and not module.target.startswith("sm_9"):
+        raise EmulationError(
+            f"a cluster of {tuple(cluster)}: {module.target} has no clusters"
+        )
+    if any(n % c for n, c in zip(grid, cluster, strict=True)):
+        raise EmulationError(
+            f"a grid of {tuple(grid)} cannot be divided into clusters of "
+            f"{tuple(cluster)}"
+        )
+
+
+def _check_block(kernel: PtxKernel, block: Dim3, threads: int) -> None:
     if kernel.max_threads is not None and threads > math.prod(kernel.max_threads):
         most = ", ".join(map(str, kernel.max_threads))
         raise EmulationError(

@@ -24,7 +24,7 @@ import numpy as np
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, return_addresses
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.warpgroup_multiply import (
     report_never_waited,
     touch,
@@ -33,9 +33,9 @@ from alcop_mlir.runtime.emulator.machine.barriers import BarrierUnit
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.faults import (
-    block_name,
     fault,
     location_of_mask,
+    warp_name,
 )
 from alcop_mlir.runtime.emulator.machine.warps import (
     LANE_BIT,
@@ -175,7 +175,7 @@ class Runner:
                 return
             mask = None if normal is None else compact(mask)
         if pc >= len(self.program.code):  # falling off the end is a return
-            self._exit(cohort, mask)
+            self._exit(cohort, mask, self.program.code[-1])
             return
         span = self.program.span(pc)
         cohort.grow()
@@ -311,7 +311,7 @@ class Runner:
         if end.kind == "branch":
             cohort.push(end.target, mask)
         elif end.kind == "exit":
-            self._exit(cohort, mask)
+            self._exit(cohort, mask, end.ins)
         elif end.kind == "barrier":
             assert end.barrier is not None
             self.barriers.arrive(cohort, span.stop - 1, end.barrier, mask)
@@ -347,8 +347,12 @@ class Runner:
         for pc, part in return_addresses(cohort, callee.back, mask):
             self.program.sites[pc].leave(cohort, part, callee)
 
-    def _exit(self, cohort: Cohort, mask: Mask) -> None:
+    def _exit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+        batch = self.batch
         cohort.exit(mask)
+        batch.cluster_barrier.leave(cohort, mask)
+        if batch.ranks > 1 and batch.shadow is not None:
+            batch.shadow.on_block_end(batch.cluster_barrier.ended(), ins)
         if self.barriers.barriers:
             self.barriers.release_ready()
 
@@ -374,9 +378,9 @@ class Runner:
             for pc, mask in cohort.parked.items():
                 ins = self.program.code[pc]
                 block, warp, _ = (int(i) for i in np.argwhere(mask)[0])
-                name = block_name(cohort, block)
+                name = warp_name(cohort, block, cohort.first_warp + warp)
                 reasons.append(
-                    f"a part of block {name} warp {cohort.first_warp + warp} waits for "
+                    f"a part of {name} waits for "
                     f"the rest of the warp, PTX line {ins.line}: {ins.text}"
                 )
         return EmulationError(

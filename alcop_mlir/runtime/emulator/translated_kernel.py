@@ -8,7 +8,7 @@ to the next branch, barrier, exit or label; it is made when it is first reached.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,9 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.instructions import (
+    cluster,
     device_runtime,
+    mbarrier,
     warpgroup_multiply,
 )
 from alcop_mlir.runtime.emulator.instructions.barriers import (
@@ -30,10 +32,9 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.mbarrier import decode_wait
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
-from alcop_mlir.runtime.emulator.instructions.table import opcode_of
+from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcodes.table import opcode_of
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
@@ -297,12 +298,8 @@ class TranslatedKernel:
         if kind == "barrier":
             call = decode_barrier(self.translator(pc), ins)
             return End(ins, kind, guard, barrier=call)
-        if kind == "wait":
-            return End(ins, kind, guard, wait=decode_wait(self.translator(pc), ins))
-        if kind == "registers":
-            return End(
-                ins, kind, guard, wait=decode_registers(self.translator(pc), ins)
-            )
+        if kind in _WAITS:
+            return End(ins, kind, guard, wait=_WAITS[kind](self.translator(pc), ins))
         if kind == "call":
             return self._call(ins, pc, guard)
         part = self.program.parts[self._part(pc)]
@@ -359,6 +356,14 @@ class TranslatedKernel:
             start = self.program.parts[number].start
             found = self._callees[name] = Callee(translator, start, frame, back)
         return found
+
+
+# What reads the instructions at which lanes wait until something is over.
+_WAITS: dict[str, Callable[[Translator, Instruction], Waited]] = {
+    "wait": mbarrier.decode_wait,
+    "registers": decode_registers,
+    "cluster": cluster.decode_wait,
+}
 
 
 def _translator(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, UNSIGNED, Array
-from alcop_mlir.runtime.emulator.instructions.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.warps import Mask

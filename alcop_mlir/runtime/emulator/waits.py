@@ -66,11 +66,15 @@ class Waits:
     @property
     def is_over(self) -> bool:
         """Whether something may have ended for which lanes wait."""
-        return self.batch.mbarriers.moved or self.batch.registers.moved
+        batch = self.batch
+        moved = batch.mbarriers.moved or batch.registers.moved
+        return moved or batch.cluster_barrier.moved
 
     def test_again(self) -> None:
         """A phase has ended, or registers are free: all lanes test again."""
-        self.batch.mbarriers.moved = self.batch.registers.moved = False
+        batch = self.batch
+        batch.mbarriers.moved = batch.registers.moved = False
+        batch.cluster_barrier.moved = False
         self._fruitless = 0
         self._told.clear()
         self._resume()

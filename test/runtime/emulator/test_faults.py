@@ -239,8 +239,6 @@ def test_more_shared_memory_than_the_target_has() -> None:
     ("directive", "block", "match"),
     [
         (".maxntid 64, 1, 1", (128,), r"128.*\.maxntid.*64"),
-        (".reqnctapercluster 2", (128,), r"clusters.*2, 1, 1\), which are not"),
-        (".explicitcluster\n.reqnctapercluster 1, 2, 1", (128,), r"clusters.*1, 2, 1"),
         (".maxntid 8, 8, 1", (128,), r"128.*\.maxntid 8, 8, 1"),
         (".reqntid 64, 1, 1", (32,), r"\.reqntid"),
     ],

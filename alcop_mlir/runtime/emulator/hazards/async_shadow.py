@@ -20,6 +20,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
     MBARRIER_OVERWRITTEN,
     NO_PROXY_FENCE,
     READ_AFTER_WRITE,
+    UNINITIALISED,
     WRITE_WHILE_READ,
 )
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import (
@@ -59,7 +60,12 @@ class AsyncShadow(SharedShadow):
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
         plain = (self.state.take(at) & ATOMIC) == 0
-        raced = plain & self._is_unordered(access, writer, written)
+        raced = plain & self._is_unordered(access, writer, written, reads=True)
+        if raced.any() and self.clocks.inited >= 0:
+            # An mbarrier.init with its fence is known by what orders no other writes.
+            column = self.clocks.inited + np.minimum(writer, self.clocks.warps - 1)
+            known = self.clocks.horizon.reshape(-1).take(access.row + column)
+            raced &= written >= known
         if raced.any():
             line = self.write_line.take(at)
             self._each(READ_AFTER_WRITE, raced, line, access, writer)
@@ -70,8 +76,7 @@ class AsyncShadow(SharedShadow):
         at = access.at
         state = self.state.take(at)
         writer, written = self.writer.take(at), self.written.take(at)
-        flat = self.clocks.horizon.reshape(-1)
-        raced = written >= flat.take(access.row + writer)
+        raced = written >= self.seen_by(access, writer)
         if raced.any() or (state & IN_FLIGHT).any():
             self._explain_read(access)
         self._check_proxy(access)
@@ -126,6 +131,21 @@ class AsyncShadow(SharedShadow):
         """Copies are complete: writes of these epochs of columns of the clocks."""
         access = SharedAccess(self, lanes)
         self.state[access.at] = WRITTEN
+        self.writer[access.at] = columns[:, None]
+        self.written[access.at] = (epochs * EPOCH)[:, None]
+        self.write_line[access.at] = access.ins.line
+
+    def on_async_update(
+        self, lanes: Lanes, columns: Array, epochs: Array, at_issue: bool = False
+    ) -> None:
+        """A read-modify-write, over with these epochs; not racing with its kind."""
+        access = SharedAccess(self, lanes)
+        state = self.state.take(access.at)
+        if at_issue:
+            self._check_write(access, (state & ATOMIC) == 0, None)
+            if (state == 0).any():
+                self._each(UNINITIALISED, state == 0, None, access, access.warp)
+        self.state[access.at] = state | WRITTEN | ATOMIC
         self.writer[access.at] = columns[:, None]
         self.written[access.at] = (epochs * EPOCH)[:, None]
         self.write_line[access.at] = access.ins.line

@@ -6,12 +6,11 @@ access width used there is one array with the block that last wrote (read) each 
 0 nobody, -1 several blocks, else block number + 1. Writes of the value that is there
 already are not conflicts. A block that has executed a fence of gpu or sys scope, or an
 acquire or release operation, is taken to know what it does and is not checked from then
-on (PTX ISA "Memory Consistency Model" would need a full model of the atomics).
+on (PTX ISA "Memory Consistency Model" would need a full model of the atomics). The
+blocks of a cluster are one here: they have barriers, which `warp_shadow` follows.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Hazard, 
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
-from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.machine.warps import Dim3, Shape
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 SEVERAL = -1
@@ -37,10 +36,10 @@ class _Marks:
 class GlobalShadow:
     """Kept for a whole launch, since blocks of different batches conflict too."""
 
-    def __init__(self, size: int, reports: Reports, coordinates: Callable[[int], Dim3]):
+    def __init__(self, size: int, reports: Reports, launch: Shape):
         self.size = size
         self.reports = reports
-        self.coordinates = coordinates
+        self.launch = launch
         self.readers: dict[int, _Marks] = {}
         self.writers: dict[int, _Marks] = {}
         self.fenced: set[int] = set()
@@ -87,6 +86,10 @@ class GlobalShadow:
         """These blocks (numbers in the grid) order themselves from now on."""
         self.fenced.update((blocks + 1).tolist())
 
+    def _block(self, number: int) -> Dim3:
+        """The first block of a cluster."""
+        return self.launch.block_at(number, 0)
+
     def _blocks(self, lanes: Lanes) -> Array:
         if lanes.per_block or lanes.owner.blocks == 1:
             return lanes.owner.block_set.marks.take(lanes.block())
@@ -120,10 +123,11 @@ class GlobalShadow:
             address = GLOBAL_WINDOW + max(place * width, int(offset[row]))
             line = int(marks.line[place])
             # One access by all blocks stands for the first of them.
-            block = self.coordinates(max(mine - 1, 0))
+            block = self._block(max(mine - 1, 0))
             names, theirs = "several blocks", int(other[row, column])
             if theirs > 0:
-                names = f"block {self.coordinates(theirs - 1)}"
+                names = f"block {self._block(theirs - 1)}"
+                names += " or another one of its cluster" * (self.launch.ranks > 1)
             message = (
                 f"global address 0x{address:x} is {verb} by block {block} and was "
                 f"{past} by {names} in the same launch: `{lanes.ins.text}`; the other "
@@ -158,7 +162,7 @@ class GlobalShadow:
             self.warps.report_clash(lanes, entry)
             return
         address = GLOBAL_WINDOW + int(lanes.offset[entry])
-        block = self.coordinates(int(blocks[entry]) - 1)
+        block = self._block(int(blocks[entry]) - 1)
         message = (
             f"global address 0x{address:x} is written by block {block} and, with "
             f"another value, by another block: `{lanes.ins.text}`"

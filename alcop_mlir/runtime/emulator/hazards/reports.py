@@ -20,6 +20,7 @@ NO_PROXY_FENCE = "no-proxy-fence"
 UNFINISHED = "unfinished-at-exit"
 WRITE_WHILE_READ = "write-while-read"
 BLOCK_CONFLICT = "block-conflict"
+BLOCK_ENDED = "block-ended"
 EQUAL_WRITES = "equal-writes"
 # What has no effect on any result: worth a note.
 NOTES = (NEVER_WAITED, EQUAL_WRITES, warpgroups.NEVER_WAITED)

@@ -16,9 +16,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
     EQUAL_WRITES,
-    MBARRIER_OVERWRITTEN,
     NEVER_WAITED,
-    NO_PROXY_FENCE,
     READ_AFTER_WRITE,
     READ_IN_FLIGHT,
     UNFINISHED,
@@ -26,39 +24,16 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
     WRITE_IN_FLIGHT,
-    WRITE_WHILE_READ,
     Hazard,
     Reports,
 )
+from alcop_mlir.runtime.emulator.hazards.shared_texts import SharedTexts
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES, Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.machine.warps import Names
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 WRITTEN, IN_FLIGHT, ATOMIC, MBARRIER = 1, 2, 4, 8
-# What `warp` does to a shared byte, and what `other` did; `pair` says who they are.
-WHAT = {
-    READ_IN_FLIGHT: "read of a copy in flight, issued by warp {other} and not waited "
-    "for; shared byte {byte} is read by warp {warp}",
-    UNINITIALISED: "read of shared memory that was never written; byte {byte} is read "
-    "by warp {warp}",
-    READ_AFTER_WRITE: "{pair}: shared byte {byte} was written by warp {other} and is "
-    "read by warp {warp}",
-    WRITE_IN_FLIGHT: "write over a copy in flight, issued by warp {other} and not "
-    "waited for; shared byte {byte} is written by warp {warp}",
-    WRITE_AFTER_WRITE: "{pair}: shared byte {byte} was written by warp {other} and is "
-    "written again by warp {warp}",
-    EQUAL_WRITES: "{pair}: shared byte {byte} was written by warp {other} and is "
-    "written again by warp {warp}, with the value that it has",
-    MBARRIER_OVERWRITTEN: "write over an mbarrier that has no mbarrier.inval before; "
-    "shared byte {byte} is written by warp {warp}",
-    NO_PROXY_FENCE: "no fence.proxy.async between: shared byte {byte} was written by "
-    "warp {other} and is read through the async proxy, for warp {warp}",
-    WRITE_WHILE_READ: "write over what an operation issued by warp {other}, and not "
-    "waited for, still reads; shared byte {byte} is written by warp {warp}",
-    WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by warp {other} and is "
-    "overwritten by warp {warp}",
-}
 
 
 class SharedAccess:
@@ -103,14 +78,14 @@ class SharedShadow:
         granule: int,
         clocks: Clocks,
         reports: Reports,
-        name_block: Callable[[int], Dim3],
+        names: Names,
     ):
         self.granule = granule
         self.granules = -(-max(size, 1) // granule)
         self.copies = 1
         self.clocks = clocks
         self.reports = reports
-        self.name_block = name_block
+        self.texts = SharedTexts(granule, size, clocks, reports, names)
         n, warps = self.granules, clocks.warps
         self.state = np.zeros(n, np.uint8)
         self.writer = np.zeros(n, np.int32)
@@ -148,7 +123,7 @@ class SharedShadow:
         access = SharedAccess(self, lanes, collective)
         at = access.at
         writer, written = self.writer.take(at), self.written.take(at)
-        horizon = self.clocks.horizon.reshape(-1).take(access.row + writer)
+        horizon = self.seen_by(access, writer)
         state = self.state.take(at)
         ready = (state & (WRITTEN | IN_FLIGHT)) == WRITTEN
         origins: Array | None = None
@@ -178,7 +153,10 @@ class SharedShadow:
         number = self._loads.get(line)
         if number is None:
             number = self._loads[line] = len(self._uses) + 1
-            self._uses.append(self._describe(UNINITIALISED, missing, access))
+            row, column = (int(i) for i in np.argwhere(missing)[0])
+            self._uses.append(
+                self._hazard(UNINITIALISED, access, row, column, -1, None)
+            )
         known = number if self.origin is None else self.origin.take(access.at)
         return np.where(missing, np.where(known == 0, number, known), 0)
 
@@ -277,45 +255,30 @@ class SharedShadow:
         warp = int(lanes.warp()[entry])
         writers = self.writer.take(access.at[entry])
         others = writers[writers != warp]
-        if not differ and not others.size:
-            return
-        who = f"warps {warp} and {int(others[0])}" if others.size else "several lanes"
-        kind, tail = WRITE_AFTER_WRITE, "which value stays is not defined"
-        if not differ:
-            kind, tail = EQUAL_WRITES, "both write the same value"
-        what = (
-            f"{who} write shared byte {int(lanes.offset[entry])} with no order between "
-            f"them; {tail}: `{lanes.ins.text}`"
-        )
-        self._add_entry(kind, what, lanes, entry, lanes.ins.line)
+        if differ or others.size:
+            other = int(others[0]) if others.size else -1
+            self.reports.add(self.texts.overlap(lanes, entry, other, differ))
 
     def report_exit(self, lanes: Lanes, what: str) -> None:
         """The kernel ended too early for what these lanes have issued."""
         text = f"the kernel ends while {what}: `{lanes.ins.text}`"
-        self._add_entry(UNFINISHED, text, lanes, 0, None)
+        self.reports.add(self.texts.at_entry(UNFINISHED, text, lanes, 0, None))
 
     def report_never_waited(self, lanes: Lanes) -> None:
         """A copy was still in flight when the kernel ended."""
+        byte = self.texts.byte_of(lanes, 0)
         what = (
-            f"the kernel ends with this copy to shared byte {int(lanes.offset[0])} in "
+            f"the kernel ends with this copy to shared byte {byte} in "
             f"flight (no wait_group covers it): `{lanes.ins.text}`"
         )
-        self._add_entry(NEVER_WAITED, what, lanes, 0, None)
-
-    def _add_entry(
-        self, kind: str, what: str, lanes: Lanes, entry: int, other: int | None
-    ) -> None:
-        block, warp = int(lanes.block()[entry]), int(lanes.warp()[entry])
-        byte = int(lanes.offset[entry])
-        made = self._made(kind, what, lanes.ins, other, block, warp, byte)
-        self.reports.add(made)
+        self.reports.add(self.texts.at_entry(NEVER_WAITED, what, lanes, 0, None))
 
     def _explain_read(self, access: SharedAccess) -> None:
         at = access.at
         state, line = self.state.take(at), self.write_line.take(at)
         writer, written = self.writer.take(at), self.written.take(at)
         flying = (state & IN_FLIGHT) != 0
-        raced = self._is_unordered(access, writer, written) & ~flying
+        raced = self._is_unordered(access, writer, written, reads=True) & ~flying
         self._each(READ_IN_FLIGHT, flying, line, access, writer)
         self._each(READ_AFTER_WRITE, raced, line, access, writer)
 
@@ -348,9 +311,22 @@ class SharedShadow:
         late = np.asarray(late.any(axis=-1))
         self._each(WRITE_AFTER_READ, late, line, access, reader)
 
-    def _is_unordered(self, access: SharedAccess, warp: Array, stamp: Array) -> Array:
-        """Whether an access of `warp` with `stamp` races with this one, exactly."""
-        horizon = self.clocks.horizon.reshape(-1).take(access.row + warp)
+    def seen_by(self, access: SharedAccess, writer: Array) -> Array:
+        """Up to which stamps each entry sees what `writer`, a column, has written."""
+        column = self.clocks.reading_column(access.warp, writer)
+        return self.clocks.horizon.reshape(-1).take(access.row + column)
+
+    def _is_unordered(
+        self, access: SharedAccess, warp: Array, stamp: Array, reads: bool = False
+    ) -> Array:
+        """Whether an access of `warp` with `stamp` races with this one, exactly.
+
+        reads: whether that was a write, and this is a read of it
+        """
+        if reads:
+            horizon = self.seen_by(access, warp)
+        else:
+            horizon = self.clocks.horizon.reshape(-1).take(access.row + warp)
         own = self.clocks.own_horizon(access.copy, access.warp, access.lane, stamp)
         same_lane = stamp % EPOCH == access.lane
         return np.where(
@@ -380,11 +356,6 @@ class SharedShadow:
             who = int(other[row, column])
             self.reports.add(self._hazard(kind, access, row, column, who, line))
 
-    def _describe(self, kind: str, bad: Array, access: SharedAccess) -> Hazard:
-        """The report of the first of these granules, without another access."""
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        return self._hazard(kind, access, row, column, -1, None)
-
     def _hazard(
         self,
         kind: str,
@@ -398,33 +369,4 @@ class SharedShadow:
         copy = int(access.copy[row, 0]) if access.copy.size > 1 else 0
         granule = int(access.at[row, column]) - copy * self.granules
         warp = int(access.warp[row, 0])
-        pair = "no barrier between"
-        if warp == other:
-            pair = "different lanes of one warp with no bar.warp.sync between"
-        byte = granule * self.granule
-        by_copy = other >= self.clocks.warps
-        if by_copy:
-            pair = "no wait for the mbarrier of a copy"
-        text = WHAT[kind].format(other=other, warp=warp, byte=byte, pair=pair)
-        if by_copy:
-            text = text.replace(f"by warp {other}", "by the copy")
-        text += f": `{access.ins.text}`"
-        if line:
-            text += f"; the other access is PTX line {line}: "
-            text += f"`{self.reports.text(line)}`"
-        return self._made(kind, text, access.ins, line, copy, warp, byte)
-
-    def _made(
-        self,
-        kind: str,
-        what: str,
-        ins: Instruction,
-        other: int | None,
-        copy: int,
-        warp: int,
-        byte: int,
-    ) -> Hazard:
-        block = self.name_block(copy)
-        message = f"block {block} {what}"
-        where = (block, warp, byte, "shared", ins.source)
-        return Hazard(kind, message, ins.line, other, *where)
+        return self.texts.hazard(kind, access.ins, (copy, warp, granule), other, line)

@@ -1,4 +1,4 @@
-"""Races between the warps of one block in global memory.
+"""Races between the warps of one block, or of one cluster, in global memory.
 
 As in shared memory, what orders two warps is a barrier that both passed since (see
 `clocks`). For every access width used there is a table: of each element the two warps
@@ -13,8 +13,6 @@ and read no earlier than any other. Not checked are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
@@ -28,7 +26,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
-from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.machine.warps import Names
 
 _STAMP_BITS = 32
 _MOST_UNRECORDED = 64  # instructions
@@ -83,12 +81,12 @@ class WarpShadow:
         size: int,
         clocks: Clocks,
         reports: Reports,
-        name_block: Callable[[int], Dim3],
+        names: Names,
     ):
         self.size = size
         self.clocks = clocks
         self.reports = reports
-        self.name_block = name_block
+        self.names = names
         self.readers: dict[int, _Last] = {}
         self.writers: dict[int, _Last] = {}
         self._unrecorded: list[_Access] = []
@@ -196,14 +194,15 @@ class WarpShadow:
         self, kind: str, access: _Access, row: int, other: int, line: int
     ) -> None:
         ins = access.lanes.ins
-        block = self.name_block(int(access.block[row]))
-        warp = int(access.who[row]) % self.clocks.warps
+        index, warp = int(access.block[row]), int(access.who[row]) % self.clocks.warps
+        block, number = self.names.block(index, warp), self.names.warp(warp)
         address = GLOBAL_WINDOW + int(access.offset[row])
-        what = WHAT[kind].format(other=other, warp=warp)
+        named = self.names.warp_seen_from(index, warp, other)
+        what = WHAT[kind].format(other=named, warp=number)
         message = (
             f"block {block} no barrier between: global address 0x{address:x} {what}: "
             f"`{ins.text}`; the other access is PTX line {line}: "
             f"`{self.reports.text(line)}`"
         )
-        where = (block, warp, address, "global", ins.source)
+        where = (block, number, address, "global", ins.source)
         self.reports.add(Hazard(kind, message, ins.line, line, *where))

@@ -6,8 +6,6 @@ warp its rows of A, and all of B.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
@@ -17,7 +15,7 @@ from alcop_mlir.runtime.emulator.hazards.shared_shadow import WRITTEN, SharedAcc
 from alcop_mlir.runtime.emulator.machine.clocks import MANY_LANES
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead
-from alcop_mlir.runtime.emulator.machine.warps import Dim3
+from alcop_mlir.runtime.emulator.machine.warps import Names
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 
@@ -28,11 +26,11 @@ class WarpgroupReads:
         self,
         shadow: AsyncShadow,
         reports: Reports,
-        name_block: Callable[[int], Dim3],
+        names: Names,
     ):
         self.shadow = shadow
         self.reports = reports
-        self.name_block = name_block
+        self.names = names
 
     def on_issue(self, read: OperandRead) -> None:
         """A read by these warps, each of them as one, begins."""
@@ -116,11 +114,11 @@ class WarpgroupReads:
     ) -> None:
         """A hazard of registers at `ins`; `where`: the block of the batch, the warp."""
         block, warp = where
-        text = f"block {self.name_block(block)} warp {warp} {what}: `{ins.text}`"
+        name, number = self.names.block(block, warp), self.names.warp(warp)
+        text = f"block {name} warp {number} {what}: `{ins.text}`"
         if other is not None:
             text += f"; the other access is PTX line {other.line}: `{other.text[:60]}`"
         line = None if other is None else other.line
-        name = self.name_block(block)
         self.reports.add(
-            Hazard(kind, text, ins.line, line, name, warp, 0, "register", ins.source)
+            Hazard(kind, text, ins.line, line, name, number, 0, "register", ins.source)
         )

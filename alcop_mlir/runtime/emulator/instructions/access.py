@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.machine.faults import fault, lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes, spread
 from alcop_mlir.runtime.emulator.machine.memory import (
     GLOBAL_WINDOW,
+    RANK_STEP,
     SHARED_START,
     WINDOW_SIZE,
     WINDOWS,
@@ -32,6 +33,7 @@ class Access(NamedTuple):
     """An access of `size` bytes by the lanes `mask`, each at its `address`.
 
     collective: what is read belongs to the whole warp, whichever lane gives the address
+    reaches: whether it may be the shared memory of another block of the cluster
     """
 
     cohort: Cohort
@@ -41,6 +43,7 @@ class Access(NamedTuple):
     size: int
     ins: Instruction
     collective: bool = False
+    reaches: bool = False
 
     def for_each(self, offset: Array) -> Array:
         """An offset with an entry for every lane of every block."""
@@ -53,7 +56,7 @@ def load(access: Access, used: Parts = ()) -> Array:
     used: parts of them that anything depends on, as offsets and sizes; () is all.
     What nothing depends on is no conflict: compilers widen loads over gaps.
     """
-    cohort, mask, address, space, size, ins, collective = access
+    cohort, mask, address, space, size, ins, collective, _ = access
     batch = cohort.batch
     if space == "generic":
         return _load_generic(access, used)
@@ -119,7 +122,7 @@ def split_generic(access: Access) -> Iterator[Access]:
         if mask is not None or not inside.all():
             on = np.broadcast_to(inside, (len(inside), access.cohort.warps, LANES))
         own = address - U64.type(start)
-        return access._replace(space=space, mask=on, address=own)
+        return access._replace(space=space, mask=on, address=own, reaches=True)
 
     for space, start in WINDOWS.items():
         inside = (address - U64.type(start)) < U64.type(WINDOW_SIZE)
@@ -174,16 +177,55 @@ def _check_alignment(cohort: Cohort, lanes: Lanes, space: str) -> None:
 
 def shared_lanes(access: Access, width: int = LANES) -> Lanes:
     """The lanes of a shared access, with checked offsets into shared memory."""
-    cohort, mask, address, _, size, ins, _ = access
+    cohort, mask, address, _, size, ins, _, reaches = access
     offset = address.astype(S64) - SHARED_START
     lanes = Lanes.of(cohort, offset, mask, size, ins, width)
-    _check(cohort, lanes, cohort.batch.shared.size, "shared")
-    return lanes
+    return in_cluster(cohort, lanes, reaches)
+
+
+def in_cluster(cohort: Cohort, lanes: Lanes, reaches: bool) -> Lanes:
+    """Lanes at offsets of shared addresses, checked, as offsets in that of a cluster.
+
+    reaches: whether they may be those of another block of the cluster
+    """
+    batch = cohort.batch
+    if batch.ranks == 1:
+        _check(cohort, lanes, batch.shared_size, "shared")
+        return lanes
+    own = lanes.warp() // batch.block_warps
+    rank = lanes.offset // RANK_STEP - 1
+    is_named = rank >= 0
+    rank = np.where(is_named, rank, own)
+    local = lanes.at(np.where(is_named, lanes.offset % RANK_STEP, lanes.offset))
+    far = rank != own
+    if far.any():
+        _check_far(lanes, rank, far, reaches)
+    _check(cohort, local, batch.shared_size, "shared")
+    found = lanes.at(local.offset + rank * batch.shared_step)
+    if far.any() and batch.shadow is not None:
+        batch.shadow.on_far_access(found)
+    return found
+
+
+def _check_far(lanes: Lanes, rank: Array, far: Array, reaches: bool) -> None:
+    ranks = lanes.owner.block_set.ranks
+    lost = np.flatnonzero(rank >= ranks)
+    if lost.size:
+        entry = int(lost[0])
+        why = f"there is no block of rank {int(rank[entry])} in a cluster of {ranks}"
+        raise lane_fault(lanes, entry, why)
+    if not reaches:
+        entry = int(far.argmax())
+        why = (
+            f"the address is in the shared memory of the block of rank "
+            f"{int(rank[entry])}, which this instruction cannot reach,"
+        )
+        raise lane_fault(lanes, entry, why)
 
 
 def check_shared(cohort: Cohort, lanes: Lanes) -> None:
     """Faults unless every access lies in shared memory, and is aligned."""
-    _check(cohort, lanes, cohort.batch.shared.size, "shared")
+    _check(cohort, lanes, cohort.batch.shared_size, "shared")
 
 
 def check_read(cohort: Cohort, lanes: Lanes, collective: bool = False) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32
+from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32, Array
 from alcop_mlir.runtime.emulator.instructions.register_pool import RegisterCall
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
@@ -24,7 +24,8 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 
 # PTX ISA "membar, fence": `.proxykind`; what mbarriers need is checked at their use.
 _ASYNC_PROXY = ("async", "async::generic")
-_NOT_CHECKED = ("cta", "proxy", "mbarrier_init", "cluster")
+_INIT = "mbarrier_init"
+_NOT_CHECKED = ("cta", "proxy", "cluster")
 
 
 def decode_barrier(t: Translator, ins: Instruction) -> BarrierCall:
@@ -74,8 +75,11 @@ def translate_warp_barrier(t: Translator, ins: Instruction) -> Op:
 def translate_fence(t: Translator, ins: Instruction) -> Op:
     """Fences of gpu or sys scope; those of a block order nothing that is checked.
 
-    fence.proxy.async lets engines see what the warp has written to shared memory.
+    fence.proxy.async lets engines see what the warp has written to shared memory,
+    fence.mbarrier_init other threads of the cluster its mbarrier.init.
     """
+    if _INIT in ins.parts:
+        return _fence_init
     if any(part in _ASYNC_PROXY for part in ins.parts):
         return _fence_async_proxy
     if any(part in _NOT_CHECKED for part in ins.parts):
@@ -84,11 +88,20 @@ def translate_fence(t: Translator, ins: Instruction) -> Op:
 
 
 def _fence_async_proxy(cohort: Cohort, mask: Mask) -> None:
+    if cohort.batch.shadow is not None:
+        cohort.batch.clocks.fence_proxy(_active(cohort, mask))
+
+
+def _fence_init(cohort: Cohort, mask: Mask) -> None:
+    if cohort.batch.shadow is not None:
+        cohort.batch.clocks.fence_init(_active(cohort, mask))
+
+
+def _active(cohort: Cohort, mask: Mask) -> Array:
+    """The warps that are on, bool (1|copies of the clocks, warps)."""
     batch = cohort.batch
-    if batch.shadow is None:
-        return
     active = np.zeros((cohort.blocks, batch.warps), bool)
     active[:, cohort.span] = True if mask is None else mask.any(axis=2)
-    if (active != active[:1]).any():
+    if batch.shadow is not None and (active != active[:1]).any():
         batch.shadow.widen(cohort.blocks)
-    batch.clocks.fence_proxy(active[: batch.clocks.copies])
+    return active[: batch.clocks.copies]

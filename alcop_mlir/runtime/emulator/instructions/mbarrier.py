@@ -14,9 +14,9 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, S64, U32, U64, Array
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
+from alcop_mlir.runtime.emulator.instructions.memory import reaches_cluster
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.faults import block_name
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.mbarriers import (
     SIZE,
@@ -49,11 +49,13 @@ def objects(t: Translator, operand: Operand, ins: Instruction) -> Objects:
     """How to find the objects at an address, shared or generic."""
     address, _ = t.base_address(operand, ins)
     window = 0 if space_of(ins.parts) == "shared" else SHARED_WINDOW
+    reaches = reaches_cluster(ins)
 
     def find(cohort: Cohort, mask: Mask) -> Lanes:
         # A generic address of another space is out of bounds here.
         own = address(cohort.R).astype(S64) - window
-        return access.shared_lanes(Access(cohort, mask, own, "shared", SIZE, ins))
+        where = Access(cohort, mask, own, "shared", SIZE, ins, reaches=reaches)
+        return access.shared_lanes(where)
 
     return find
 
@@ -106,6 +108,7 @@ def arrive(t: Translator, ins: Instruction) -> Op:
         ends="noComplete" not in parts,
         drops=parts[1] == "arrive_drop",
         orders="relaxed" not in parts,
+        is_wide="cluster" in parts,
     )
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -176,6 +179,7 @@ class WaitCall(Waited):
     find: Objects
     is_over: Callable[[Cohort, Lanes], Array]
     acquires: bool
+    is_wide: bool = False  # of scope .cluster
     may_fail: bool = True  # lanes may go on although it is not over
 
     def cells(self, cohort: Cohort, mask: Array) -> set[int]:
@@ -190,7 +194,7 @@ class WaitCall(Waited):
         ready = self.is_over(cohort, lanes)
         widen = widen_of(cohort)
         if self.acquires and widen is not None and ready.any():
-            batch.mbarriers.acquire(lanes, ready, widen)
+            batch.mbarriers.acquire(lanes, ready, self.is_wide, widen)
         out = lanes.place(ready)
         if len(out) > 1 and (out == out[:1]).all():
             return out[:1]
@@ -200,12 +204,11 @@ class WaitCall(Waited):
         """Who waits for what, for the message of a deadlock."""
         batch = cohort.batch
         lanes = self.find(cohort, mask).widened()
-        cell = int(batch.mbarriers.cells(lanes)[0])
-        block = int(lanes.block()[0])
-        warps = sorted(set(lanes.warp()[lanes.block() == block].tolist()))
-        listed = ", ".join(map(str, warps))
+        cells, block = batch.mbarriers.cells(lanes), int(lanes.block()[0])
+        cell = int(cells[0])
+        warps = sorted(set(lanes.warp()[cells == cell].tolist()))
         return (
-            f"block {block_name(cohort, block)} warps {listed} wait for "
+            f"{batch.names.listed(block, warps)} wait for "
             f"{batch.mbarriers.describe(cell)}, PTX line {self.ins.line}: "
             f"{self.ins.text}"
         )
@@ -228,4 +231,5 @@ def decode_wait(t: Translator, ins: Instruction) -> WaitCall:
         return mbarriers.flat("phase")[cells] != phase_of(given)
 
     find = objects(t, at, ins)
-    return WaitCall(ins, slot, find, is_over, "relaxed" not in ins.parts)
+    acquires, is_wide = "relaxed" not in ins.parts, "cluster" in ins.parts
+    return WaitCall(ins, slot, find, is_over, acquires, is_wide)

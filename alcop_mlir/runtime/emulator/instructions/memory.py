@@ -65,6 +65,11 @@ def memory_space(t: Translator, ins: Instruction, address: Operand) -> str:
     return {"const": "global", None: "generic"}.get(space) or str(space)
 
 
+def reaches_cluster(ins: Instruction) -> bool:
+    """Whether a shared address may be that of another block of the cluster."""
+    return "shared::cluster" in ins.parts
+
+
 def accessed_bytes(ins: Instruction) -> int:
     """What one lane reads or writes, as far as the opcode says."""
     scalar = SCALARS.get(ins.parts[-1])
@@ -94,9 +99,12 @@ def load(t: Translator, ins: Instruction) -> Op:
     part = _extended(scalar)
     writes = [t.writer(item, scalar.unsigned, ins) for item in items]
     used = _used(t, items, scalar.size)
+    reaches = reaches_cluster(ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        where = Access(cohort, mask, address(cohort.R), space, size, ins)
+        where = Access(
+            cohort, mask, address(cohort.R), space, size, ins, reaches=reaches
+        )
         x = access.load(where, used)
         if len(writes) == 1:
             writes[0](cohort, x.view(part), mask)
@@ -161,10 +169,11 @@ def store(t: Translator, ins: Instruction) -> Op:
     raw = SCALARS[f"b{ins.type.bits}"]
     reads = [t.read(item, raw, ins) for item in items]
     whole = MOVED_AS[size]
+    reaches = reaches_cluster(ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        where = Access(cohort, mask, address(R), space, size, ins)
+        where = Access(cohort, mask, address(R), space, size, ins, reaches=reaches)
         values = [read(R) for read in reads]
         access.store(where, values[0] if len(values) == 1 else pack(values, whole))
 
@@ -235,10 +244,13 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     b = t.read(operands[1], scalar, ins)
     c = t.read(operands[2], scalar, ins) if name == "cas" else None
     orders = any(p in ("acquire", "release", "acq_rel") for p in ins.parts)
+    reaches = reaches_cluster(ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        where = Access(cohort, mask, address(R), space, scalar.size, ins)
+        where = Access(
+            cohort, mask, address(R), space, scalar.size, ins, reaches=reaches
+        )
         x = b(R).view(scalar.dtype)
         y = None if c is None else c(R).view(scalar.dtype)
         if orders:

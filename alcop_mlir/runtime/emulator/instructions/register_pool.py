@@ -8,7 +8,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.faults import fault, warp_name
 from alcop_mlir.runtime.emulator.machine.waiting import Waited
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -46,7 +46,7 @@ class RegisterCall(Waited):
             raise fault(
                 self.ins,
                 f"setmaxnreg.dec to {self.count} registers of threads that have fewer",
-                f"block {block_name(cohort, block)} warp {warp}",
+                warp_name(cohort, block, warp),
             )
         return on & whole[:, :, None]
 
@@ -59,10 +59,11 @@ class RegisterCall(Waited):
         pool = cohort.batch.registers
         block = int(np.argwhere(mask)[0][0])
         warps = np.flatnonzero(mask[block].any(axis=1)) + cohort.first_warp
-        listed = ", ".join(map(str, warps.tolist()))
-        have = int(pool.of_thread[block, warps[0]])
+        rank = warps[0] // cohort.block_set.block_warps
+        warps = warps[warps // cohort.block_set.block_warps == rank]
+        have, free = int(pool.of_thread[block, warps[0]]), int(pool.free[block, rank])
         return (
-            f"block {block_name(cohort, block)} warps {listed} have {have} registers "
-            f"a thread and wait for {self.count}, {int(pool.free[block])} are in the "
+            f"{cohort.block_set.names.listed(block, warps.tolist())} have {have} "
+            f"registers a thread and wait for {self.count}, {free} are in the "
             f"pool of the block, PTX line {self.ins.line}: {self.ins.text}"
         )

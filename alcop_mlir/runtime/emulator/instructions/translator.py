@@ -24,7 +24,10 @@ from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
 )
 from alcop_mlir.runtime.emulator.machine.memory import SHARED_START
 from alcop_mlir.runtime.emulator.machine.memory_map import MemoryMap
-from alcop_mlir.runtime.emulator.machine.special_registers import is_special
+from alcop_mlir.runtime.emulator.machine.special_registers import (
+    PREDICATES,
+    is_special,
+)
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import (
     B32,
@@ -193,7 +196,8 @@ class Translator:
         if found is not None:
             return found
         if name.startswith("%"):
-            return _slot_reader(self.special(name, ins), B32, scalar)
+            kind = PRED if name in PREDICATES else B32
+            return _slot_reader(self.special(name, ins), kind, scalar)
         if name == "WARP_SZ":
             return _integer(LANES, scalar)
         raise unsupported(ins, f"unknown name {name}")

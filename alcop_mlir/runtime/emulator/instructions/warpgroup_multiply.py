@@ -157,20 +157,25 @@ def _issue(
     if a_read is not None:
         a = _by_warp(cohort, mask, a_read(R).view(U64), ins)
         given.append(a)
-        rank = (cohort.first_warp + np.arange(cohort.warps)) % WARPS
-        rows = rank[:, None] * _ROWS + np.arange(_ROWS)
+        quarter = (cohort.first_warp + np.arange(cohort.warps)) % WARPS
+        rows = quarter[:, None] * _ROWS + np.arange(_ROWS)
         a_at = chunk_addresses(a, rows, form.k_major[0])
     cohort.batch.warpgroup_order.issue(cohort, ins, active, given)
     _check_registers(cohort, form, active)
     rows = np.arange(form.shape[1])
     b_at = chunk_addresses(_agreed(b, active), rows, form.k_major[1])
+    for at in (a_at, b_at):
+        if at is not None:
+            _check_bounds(cohort, active, at, ins)
+    if cohort.block_set.ranks > 1:
+        base = (cohort.ranks() * cohort.batch.shared_step)[None, :, None, None]
+        a_at, b_at = None if a_at is None else a_at + base, b_at + base
     registers = tuple(R[slot] for slot in form.a)
     group = np.broadcast_to(state.committed, active.shape)
     pending = PendingMultiply(form, active, group, a_at, b_at, registers, adds)
     watcher = cohort.batch.warpgroup_watcher
-    for read in _reads(cohort, pending):
-        _check_bounds(cohort, read)
-        if watcher is not None:
+    if watcher is not None:
+        for read in _reads(cohort, pending):
             watcher.on_issue(read)
     if cohort.batch.early:
         pending = warpgroup_product.read_now(cohort, pending)
@@ -214,9 +219,12 @@ def _reads(cohort: Cohort, one: PendingMultiply) -> Iterator[OperandRead]:
             yield OperandRead(cohort, one.active, offset, CHUNK, one.form.ins)
 
 
-def _check_bounds(cohort: Cohort, read: OperandRead) -> None:
-    last = cohort.batch.shared.size - CHUNK
-    if int(read.offset.min()) < 0 or int(read.offset.max()) > last:
+def _check_bounds(cohort: Cohort, active: Array, at: Array, ins: Instruction) -> None:
+    """`at`: addresses of chunks in the own block, (1|blocks, 1|warps, x, y)."""
+    last = cohort.batch.shared_size - CHUNK
+    offset = at.reshape(*at.shape[:2], -1) - SHARED_START
+    if int(offset.min()) < 0 or int(offset.max()) > last:
+        read = OperandRead(cohort, active, offset, CHUNK, ins)
         access.check_shared(cohort, read.lanes())
 
 

@@ -16,7 +16,7 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import U32, Array
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.faults import fault, warp_name
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Read
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -51,12 +51,15 @@ class _Waiting:
 
 @dataclass
 class _Barrier:
-    """One barrier resource of all blocks of the batch."""
+    """One barrier resource of all blocks of the batch.
+
+    Those of a cluster count for themselves: see `BlockSet.by_block`.
+    """
 
     waiting: list[_Waiting] = field(default_factory=list)
-    arrived: Array | None = None  # bool (blocks, warps): bar.arrive
-    expected: Array | None = None  # (blocks,), -1 where all threads are
-    released: Array | None = None  # epochs (1 or blocks, warps) of bar.arrive
+    arrived: Array | None = None  # (blocks, warps): how often by bar.arrive
+    expected: Array | None = None  # of each real block, -1 where all threads are
+    released: Array | None = None  # epochs (blocks, columns) of bar.arrive
     line: int = 0
 
 
@@ -126,13 +129,14 @@ class BarrierUnit:
     def _expect(
         self, barrier: _Barrier, cohort: Cohort, call: BarrierCall, full: Array
     ) -> None:
-        blocks = full.any(axis=(1, 2))
+        blocks = self._by_block(cohort, full).any(axis=(1, 2))
         if barrier.expected is None:
-            barrier.expected = np.full(self.batch.blocks, -2, np.int64)
-        count = np.full(self.batch.blocks, -1, np.int64)
+            barrier.expected = np.full(blocks.size, -2, np.int64)
+        count = np.full(blocks.size, -1, np.int64)
         if call.count is not None:
             value = np.broadcast_to(call.count(cohort.R), full.shape)
-            count = np.where(full, value, 0).max(axis=(1, 2)).astype(np.int64)
+            value = self._by_block(cohort, np.where(full, value, 0))
+            count = value.max(axis=(1, 2)).astype(np.int64)
             if (count[blocks] % LANES).any() or (count[blocks] == 0).any():
                 raise fault(
                     call.ins,
@@ -144,6 +148,15 @@ class BarrierUnit:
             raise fault(call.ins, "threads give different counts for one barrier")
         barrier.expected = np.where(blocks, count, known)
 
+    def _by_block(self, cohort: Cohort, x: Array) -> Array:
+        """(blocks, warps of the cohort, 32) as an array of those of whole blocks."""
+        batch = self.batch
+        if batch.ranks == 1:
+            return x
+        whole = np.zeros((batch.blocks, batch.warps, LANES), x.dtype)
+        whole[:, cohort.span] = x
+        return batch.by_block(whole)
+
     def _note_arrival(self, barrier: _Barrier, cohort: Cohort, full: Array) -> None:
         batch = self.batch
         if barrier.arrived is None:
@@ -154,12 +167,13 @@ class BarrierUnit:
             return
         if not here.all(axis=0).all() or batch.clocks.copies > 1:
             batch.shadow.widen(batch.blocks)
-        seen = batch.clocks.seen()[:, cohort.span]
-        part = here if batch.clocks.copies > 1 else here[:1]
-        fresh = np.where(part[:, :, None], seen, 0).max(axis=1)
+        part = np.zeros((batch.clocks.copies, batch.warps), bool)
+        part[:, cohort.span] = here[: batch.clocks.copies]
+        seen = batch.by_block(np.where(part[:, :, None], batch.clocks.seen(), 0))
+        fresh = seen.max(axis=1)
         old = barrier.released
         if old is not None:
-            fresh = np.maximum(batch.clocks.padded(old), fresh)
+            fresh = np.maximum(self._fit(old, len(fresh)), fresh)
         barrier.released = fresh
         cohort.warp_sync(full)
 
@@ -185,17 +199,17 @@ class BarrierUnit:
                 self._release(resource, barrier, ready)
 
     def _complete_blocks(self, barrier: _Barrier) -> Array:
-        """Which blocks have all arrivals at this barrier, bool (blocks,)."""
+        """Which real blocks have all arrivals at this barrier, bool."""
         batch = self.batch
         lanes = np.zeros((batch.blocks, batch.warps, LANES), bool)
         for w in barrier.waiting:
             lanes[:, w.cohort.span] |= w.mask
-        warps = lanes.any(axis=2).astype(np.int64)
+        warps: Array = np.any(lanes, axis=2).astype(np.int64)
         if barrier.arrived is not None:
             warps += barrier.arrived
         expected = barrier.expected
         assert expected is not None
-        count = warps.sum(axis=1) * LANES
+        count = batch.by_block(warps).sum(axis=1) * LANES
         if ((expected > 0) & (count > expected)).any():
             raise EmulationError(
                 f"more threads arrive at a barrier than it expects (PTX line "
@@ -206,16 +220,18 @@ class BarrierUnit:
                 lanes[:, cohort.span] |= ~cohort.alive
         if barrier.arrived is not None:
             lanes |= (barrier.arrived > 0)[:, :, None]
-        every = lanes.all(axis=(1, 2))
+        every = batch.by_block(lanes).all(axis=(1, 2))
         return np.where(expected == -1, every, count == expected) & (expected != -2)
 
     def _release(self, resource: int, barrier: _Barrier, ready: Array) -> None:
         batch = self.batch
         waiting = np.zeros((batch.blocks, batch.warps), bool)
-        gate = ready[:, None, None]
+        by_warp = batch.by_warp(ready)
         totals = self._reductions(barrier)
         released: Instruction | None = None
         for w in list(barrier.waiting):
+            gate = by_warp if batch.ranks == 1 else by_warp[:, w.cohort.span]
+            gate = gate[:, :, None]
             free = w.mask & gate
             if not free.any():
                 continue
@@ -224,7 +240,10 @@ class BarrierUnit:
             waiting[:, w.cohort.span] |= free.any(axis=2)
             if w.call.kind == "red" and w.call.result >= 0:
                 w.cohort.grow()
-                w.cohort.put(w.call.result, totals[w.call.reduction or ""], free)
+                total = totals[w.call.reduction or ""]
+                if total.shape[1] > 1:
+                    total = total[:, w.cohort.span]
+                w.cohort.put(w.call.result, total, free)
             w.cohort.push(w.pc + 1, None if free.all() else free)
             w.mask = w.mask & ~gate
             if not w.mask.any():
@@ -235,23 +254,27 @@ class BarrierUnit:
         assert barrier.expected is not None
         barrier.expected = np.where(ready, -2, barrier.expected)
         if barrier.arrived is not None:
-            barrier.arrived = np.where(ready[:, None], 0, barrier.arrived)
+            barrier.arrived = np.where(by_warp, 0, barrier.arrived)
         if (barrier.expected == -2).all():
             del self.barriers[resource]
 
     def _reductions(self, barrier: _Barrier) -> dict[str, Array]:
-        """The results of bar.red for every block, (blocks, 1, 1)."""
-        count = np.zeros(self.batch.blocks, np.int64)
-        lanes = np.zeros(self.batch.blocks, np.int64)
+        """The results of bar.red for every block, (blocks, 1|warps, 1)."""
+        batch = self.batch
+        count = np.zeros(batch.blocks * batch.ranks, np.int64)
+        lanes = np.zeros(batch.blocks * batch.ranks, np.int64)
         for w in barrier.waiting:
             if w.value is not None:
-                count += w.value.sum(axis=(1, 2))
-                lanes += w.mask.sum(axis=(1, 2))
-        shape = (-1, 1, 1)
+                count += self._by_block(w.cohort, w.value).sum(axis=(1, 2))
+                lanes += self._by_block(w.cohort, w.mask).sum(axis=(1, 2))
+
+        def register(x: Array) -> Array:
+            return batch.by_warp(x)[:, :, None]
+
         return {
-            "popc": count.astype(U32).reshape(shape),
-            "and": (count == lanes).reshape(shape),
-            "or": (count > 0).reshape(shape),
+            "popc": register(count.astype(U32)),
+            "and": register(count == lanes),
+            "or": register(count > 0),
         }
 
     def _check_whole_warps(self, w: _Waiting, free: Array) -> None:
@@ -263,11 +286,10 @@ class BarrierUnit:
         split = free.any(axis=2) & others.any(axis=2)
         if split.any():
             block, warp = (int(i) for i in np.argwhere(split)[0])
-            name = block_name(w.cohort, block)
             raise fault(
                 w.call.ins,
                 "an aligned barrier is executed by only a part of a warp",
-                f"block {name} warp {w.cohort.first_warp + warp}",
+                warp_name(w.cohort, block, w.cohort.first_warp + warp),
             )
 
     def _join(
@@ -283,19 +305,21 @@ class BarrierUnit:
             batch.shadow.widen(batch.blocks)
         if batch.clocks.copies == 1:
             waiting = waiting[:1]
-        seen = batch.clocks.seen()
-        learned = np.where(waiting[:, :, None], seen, 0).max(axis=1)
+        seen = batch.by_block(np.where(waiting[:, :, None], batch.clocks.seen(), 0))
+        learned = seen.max(axis=1)
         if barrier is not None and barrier.released is not None:
-            extra = batch.clocks.padded(barrier.released)
-            if extra.shape[0] < batch.clocks.copies or ready is None:
-                extra = np.broadcast_to(extra, learned.shape)
-            gate = np.ones(1, bool) if ready is None else ready
-            if batch.clocks.copies == 1:
-                gate = gate[:1]
-            learned = np.maximum(
-                learned, np.where(gate[:, None], extra[: len(learned)], 0)
-            )
+            extra = self._fit(barrier.released, len(learned))
+            if ready is not None:
+                extra = np.where(ready[: len(learned), None], extra, 0)
+            learned = np.maximum(learned, extra)
+        if batch.ranks > 1:
+            learned = learned.reshape(-1, batch.ranks, learned.shape[1])
+            learned = learned.repeat(batch.block_warps, axis=1)
         batch.clocks.join(waiting, learned)
+
+    def _fit(self, released: Array, rows: int) -> Array:
+        """What was released, as many blocks and columns as there are by now."""
+        return np.tile(self.batch.clocks.padded(released), (rows // len(released), 1))
 
     def _align_time(self, cohort: Cohort, waiting: Array, ins: Instruction) -> None:
         for observer in cohort.observers:
@@ -307,11 +331,10 @@ class BarrierUnit:
         for resource, barrier in self.barriers.items():
             for w in barrier.waiting:
                 block, _warp, _ = (int(i) for i in np.argwhere(w.mask)[0])
-                name = block_name(w.cohort, block)
                 warps = np.flatnonzero(w.mask[block].any(axis=1)) + w.cohort.first_warp
-                listed = ", ".join(str(i) for i in warps.tolist())
+                who = self.batch.names.listed(block, warps.tolist())
                 out.append(
-                    f"block {name} warps {listed} wait at barrier {resource}, PTX "
+                    f"{who} wait at barrier {resource}, PTX "
                     f"line {w.call.ins.line}: {w.call.ins.text}"
                 )
         return out

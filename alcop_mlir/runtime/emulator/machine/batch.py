@@ -13,14 +13,20 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.collisions import LastQueues
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
+from alcop_mlir.runtime.emulator.machine.cluster_barrier import ClusterBarrier
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
 from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
-from alcop_mlir.runtime.emulator.machine.memory import POISON, BlockMemory, GlobalMemory
+from alcop_mlir.runtime.emulator.machine.memory import (
+    POISON,
+    SHARED_UNIT,
+    BlockMemory,
+    GlobalMemory,
+)
 from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
 from alcop_mlir.runtime.emulator.machine.register_pool import RegisterPool
 from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead, WarpgroupOrder
-from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Dim3
+from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Shape
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 
@@ -82,10 +88,27 @@ class SharedWatcher(Protocol):
     def on_async_read_end(self, lanes: Lanes, collective: bool = False) -> None:
         """The wait for that read: from now on it is a read by these lanes."""
 
+    def on_engine_read_end(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
+        """These copies have read; `columns` and `epochs` as for `on_async_landing`."""
+
+    def on_far_access(self, lanes: Lanes) -> None:
+        """Before an access of which some entries reach into another block's memory."""
+
+    def on_block_end(self, ended: Array, ins: Instruction) -> None:
+        """Which blocks have ended so far, bool (blocks, ranks), the last at `ins`."""
+
     def on_async_landing(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
         """These copies are complete: writes of epochs of columns of the clocks.
 
         columns, epochs: (entries,); whoever has acquired the phase knows of them
+        """
+
+    def on_async_update(
+        self, lanes: Lanes, columns: Array, epochs: Array, at_issue: bool = False
+    ) -> None:
+        """The same of read-modify-writes, which do not race with their kind.
+
+        at_issue: they begin now
         """
 
     def report_overlap(self, lanes: Lanes, entry: int, differ: bool = True) -> None:
@@ -152,28 +175,31 @@ class Batch(BlockSet):
         self,
         kernel: LoadedKernel,
         numbers: Array,
-        grid: Dim3,
-        block: Dim3,
+        launch: Shape,
         memory: GlobalMemory,
         early: bool,
     ):
-        super().__init__(numbers, grid, block)
+        super().__init__(numbers, launch)
         self.kernel = kernel
         self.memory = memory
         self.early = early
         memory_map = kernel.memory_map
-        self.shared = BlockMemory(self.blocks, memory_map.shared_size, POISON)
+        # Of a block, in bytes, and from one block of a cluster to the next.
+        self.shared_size = self.shared_step = memory_map.shared_size
+        if self.ranks > 1:
+            self.shared_step = -(-self.shared_size // SHARED_UNIT) * SHARED_UNIT
+        self.shared = BlockMemory(self.blocks, self.ranks * self.shared_step, POISON)
         self.parameters = BlockMemory(1, len(memory_map.parameter_bytes), 0)
         data = np.frombuffer(memory_map.parameter_bytes, np.uint8)
         self.parameters.data[0, : data.size] = data
-        self.clocks = Clocks(self.warps)
-        self.registers = RegisterPool(
-            self.blocks, self.warps, kernel.registers_at_entry
-        )
+        self.clocks = Clocks(self.warps, self.block_warps)
+        self.registers = RegisterPool(self, kernel.registers_at_entry)
         self.last_queues = LastQueues()  # of its atomics
         self.flights: list[Flight] = []  # in the order of their issue
-        self.mbarriers = Mbarriers(self.blocks, self.clocks)
+        block_set = BlockSet(numbers, launch)  # with the batch it would be a circle
+        self.mbarriers = Mbarriers(block_set, self.clocks, self.shared_step)
+        self.cluster_barrier = ClusterBarrier(block_set, self.clocks)
         self.shadow: SharedWatcher | None = None
         self.global_shadow: GlobalWatcher | None = None
         self.warpgroup_watcher: WarpgroupWatcher | None = None
-        self.warpgroup_order = WarpgroupOrder(self.blocks, self.warps)
+        self.warpgroup_order = WarpgroupOrder(self)

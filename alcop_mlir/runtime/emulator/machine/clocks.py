@@ -28,8 +28,10 @@ MANY_LANES = 63  # in place of a lane: several lanes made the access
 class Clocks:
     """Clocks of every warp of a block; once for all blocks until they differ."""
 
-    def __init__(self, warps: int):
+    def __init__(self, warps: int, block_warps: int | None = None):
+        """`block_warps`: those of a block, where a cluster has several."""
         self.warps = warps
+        self.block_warps = block_warps or warps
         self.copies = 1
         # start[c, w]: the first stamp of warp w's current epoch.
         self.start = np.full((1, warps), EPOCH, np.int32)
@@ -40,9 +42,28 @@ class Clocks:
         # The first of `warps` columns, -1 without: what each warp knows of the others
         # and a fence.proxy.async has followed, on the way from them to it.
         self.fenced = -1
+        # The same, -1 without: what a fence.mbarrier_init has followed.
+        self.inited = -1
+        # The same, -1 where there is one block: what each warp knows of those of other
+        # blocks by synchronisation of scope .cluster all the way; see `reading_column`.
+        self.scoped = -1
         self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
         # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
         self.pairs: Array | None = None
+        if self.block_warps < warps:
+            self.scoped = self.add_columns(warps)
+
+    def reading_column(self, warp: Array, writer: Array) -> Array:
+        """The column that says whether `warp` sees what column `writer` has written.
+
+        PTX ISA "Memory Consistency Model", "Scope": what orders a thread with another
+        one has to include both in its scope.
+        """
+        if self.scoped < 0:
+            return writer
+        each = self.block_warps
+        is_far = (writer < self.warps) & (writer // each != warp // each)
+        return np.where(is_far, self.scoped + writer, writer)
 
     def widen(self, blocks: int) -> None:
         """From one copy for all blocks to a copy for each."""
@@ -75,6 +96,34 @@ class Clocks:
         on = active[:, :, None]
         self.horizon[:, :, part] = np.where(on, known, self.horizon[:, :, part])
         self.step(active)
+
+    def fence_init(self, active: Array) -> None:
+        """fence.mbarrier_init by warps: what they have begun may be known by others.
+
+        active: bool (1|copies, warps)
+        """
+        if self.inited < 0:
+            self.inited = self.add_columns(self.warps)
+        own = np.arange(self.warps)
+        old = self.horizon[:, own, self.inited + own]
+        known = np.where(active, self.start + EPOCH, old)
+        self.horizon[:, own, self.inited + own] = known
+        self.step(active)
+
+    def inits_of(self, released: Array) -> Array:
+        """Of what is released, (n, columns), that of fence.mbarrier_init alone."""
+        out = np.zeros_like(released)
+        if self.inited >= 0:
+            part = slice(self.inited, self.inited + self.warps)
+            out[:, part] = released[:, part]
+        return out
+
+    def split_scoped(self, released: Array) -> tuple[Array, Array]:
+        """What is released without that of scope .cluster, and that alone."""
+        near, far = released.copy(), np.zeros_like(released)
+        part = slice(self.scoped, self.scoped + self.warps)
+        near[..., part], far[..., part] = 0, released[..., part]
+        return near, far
 
     def least(self) -> int:
         """Accesses with stamps below it are ordered before all to come."""
@@ -138,6 +187,8 @@ class Clocks:
         epochs = self.horizon // EPOCH - 1
         own = np.arange(self.warps)
         epochs[:, own, own] = self.start // EPOCH
+        if self.scoped >= 0:
+            epochs[:, own, self.scoped + own] = self.start // EPOCH
         return epochs
 
     def step(self, active: Array) -> None:
@@ -164,9 +215,11 @@ class Clocks:
     def join(self, waiting: Array, released: Array) -> None:
         """Warps in `waiting` learn the epochs `released`, and begin a new epoch.
 
-        waiting: bool (1|copies, warps); released: (1|copies, columns).
+        waiting: bool (1|copies, warps); released: (1|copies, columns), or the same for
+        each warp, (1|copies, warps, columns).
         """
-        learned = (np.maximum(self.seen(), released[:, None, :]) + 1) * EPOCH
+        given = released if released.ndim > 2 else released[:, None, :]
+        learned = (np.maximum(self.seen(), given) + 1) * EPOCH
         self.horizon = np.where(waiting[:, :, None], learned, self.horizon).astype(
             np.int32
         )

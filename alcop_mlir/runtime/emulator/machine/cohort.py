@@ -96,7 +96,7 @@ class Cohort(WarpRange):
         self.fronts: dict[int, Mask] = {}
         self.parked: dict[int, Array] = {}
         self.alive: Mask = self.lanes_in_block()
-        self.done = False
+        self.done = self.alive is not None and not self.alive.any()
         self.issued = 0
         # Instructions (mma) that each warp has issued before the running span; only
         # kept for counters and traces. `pending` is the running span itself.

@@ -19,20 +19,19 @@ def fault(ins: Instruction, why: str, location: str = "") -> EmulationError:
 
 def lane_fault(lanes: Lanes, entry: int, why: str) -> EmulationError:
     """The error for a fault of one entry of an access."""
-    block = block_name(lanes.owner, int(lanes.block()[entry]))
-    warp, lane = int(lanes.warp()[entry]), int(lanes.lane()[entry])
-    return fault(lanes.ins, why, f"block {block} warp {warp} lane {lane}")
+    block, warp = int(lanes.block()[entry]), int(lanes.warp()[entry])
+    name, lane = warp_name(lanes.owner, block, warp), int(lanes.lane()[entry])
+    return fault(lanes.ins, why, f"{name} lane {lane}")
 
 
 def location_of_mask(warps: WarpRange, mask: np.ndarray) -> str:
     """`block (x, y, z) warp w lane l` of the first lane that `mask` has on."""
     full = np.broadcast_to(mask, (warps.blocks, warps.warps, mask.shape[2]))
     block, warp, lane = (int(i) for i in np.argwhere(full)[0])
-    name = block_name(warps, block)
-    return f"block {name} warp {warps.first_warp + warp} lane {lane}"
+    return f"{warp_name(warps, block, warps.first_warp + warp)} lane {lane}"
 
 
-def block_name(warps: WarpRange, index: int) -> str:
-    """`(x, y, z)` of the block at `index` of the batch."""
-    x, y, z = warps.block_set.coordinates(index)
-    return f"({x}, {y}, {z})"
+def warp_name(warps: WarpRange, index: int, warp: int) -> str:
+    """`block (x, y, z) warp w` of a warp of the block at `index` of the batch."""
+    names = warps.block_set.names
+    return f"block {names.block(index, warp)} warp {names.warp(warp)}"

@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import U64, Array
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, Clocks
 from alcop_mlir.runtime.emulator.machine.faults import lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.warps import BlockSet
 
 SIZE = 8  # bytes, PTX ISA "Size and alignment of mbarrier object"
 # PTX ISA "Contents of the mbarrier object": the most arrivals, and bytes either way.
@@ -28,11 +29,15 @@ Widen = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Arrival:
-    """What kind: may it end the phase, does it leave later ones, does it release?"""
+    """What kind: may it end the phase, does it leave later ones, does it release?
+
+    is_wide: whether it does so for all of the cluster, by scope .cluster
+    """
 
     ends: bool = True
     drops: bool = False
     orders: bool = True
+    is_wide: bool = False
 
 
 class Mbarriers:
@@ -41,11 +46,13 @@ class Mbarriers:
     moved: whether a phase has ended, or an object is gone, since it was last reset
     """
 
-    def __init__(self, blocks: int, clocks: Clocks):
-        self.blocks, self.clocks = blocks, clocks
+    def __init__(self, block_set: BlockSet, clocks: Clocks, step: int):
+        """`step`: bytes from the memory of a block of a cluster to the next one's."""
+        self.blocks, self.clocks = block_set.blocks, clocks
+        self.block_set, self.step = block_set, step
         self.numbers: dict[int, int] = {}  # by offset
         self.offsets: list[int] = []
-        shape = (0, blocks)
+        shape = (0, self.blocks)
         self.live = np.zeros(shape, bool)
         self.expected = np.zeros(shape, np.int64)
         self.pending = np.zeros(shape, np.int64)
@@ -56,6 +63,9 @@ class Mbarriers:
         self.columns: list[int] = []
         self.released: list[Array] = []
         self.known: list[Array] = []
+        # The same of what other blocks have released with scope .cluster, in a cluster.
+        self.far_released: list[Array] = []
+        self.far_known: list[Array] = []
         self.moved = False
         self._counted: dict[int, Lanes] = {}  # who counted bytes last
 
@@ -94,6 +104,8 @@ class Mbarriers:
         empty = np.zeros((self.clocks.copies, self.clocks.columns), np.int64)
         self.released.append(empty)
         self.known.append(empty)
+        self.far_released.append(empty)
+        self.far_known.append(empty)
 
     def flat(self, name: str) -> Array:
         """One of the arrays, by cells: `number * blocks + block`."""
@@ -116,8 +128,8 @@ class Mbarriers:
             lost = ~self.flat("live")[cells]
         if lost.any():
             entry = int(np.flatnonzero(lost)[0])
-            at = int(lanes.offset[entry])
-            raise lane_fault(lanes, entry, f"there is no mbarrier at shared byte {at}")
+            at = self._place(int(lanes.block()[entry]), int(lanes.offset[entry]))
+            raise lane_fault(lanes, entry, f"there is no mbarrier at {at}")
         return cells
 
     def is_odd(self, cells: Array) -> Array:
@@ -177,6 +189,9 @@ class Mbarriers:
         fresh[:, self.columns[number]] = phases[: self.clocks.copies]
         known = self._fit(self.known[number])
         self.known[number] = np.where(rows[:, None], fresh, known)
+        if self.clocks.scoped >= 0:
+            far, known = self._fit(self.far_released[number]), self.far_known[number]
+            self.far_known[number] = np.where(rows[:, None], far, self._fit(known))
 
     def _fit(self, epochs: Array) -> Array:
         """As many copies and columns as the clocks have by now."""
@@ -208,7 +223,7 @@ class Mbarriers:
             if arrival.drops:
                 np.subtract.at(self.flat("expected"), cells[now], each[now])
             if arrival.orders and widen is not None:
-                self._release(part, now, widen)
+                self._release(part, now, arrival.is_wide, widen)
             self.settle(cells[now], widen)
             rest = rest[~now]
         return states
@@ -243,13 +258,33 @@ class Mbarriers:
                 lanes, entry, f"an mbarrier counts at most {MOST} arrivals"
             )
 
-    def _release(self, lanes: Lanes, chosen: Array, widen: Widen) -> None:
+    def _release(
+        self, lanes: Lanes, chosen: Array, is_wide: bool, widen: Widen
+    ) -> None:
         """What the warps of the chosen entries have done and seen is released."""
         by_number = self._warps(lanes, chosen, widen)
         seen = self.clocks.seen()
         for number, on in by_number:
-            fresh = np.where(on[:, :, None], seen, 0).max(axis=1)
+            each = np.where(on[:, :, None], seen, 0)
+            if self.clocks.scoped >= 0:
+                each = self._without_far(number, each, is_wide)
+            fresh = each.max(axis=1)
             self.released[number] = np.maximum(self._fit(self.released[number]), fresh)
+
+    def _without_far(self, number: int, each: Array, is_wide: bool) -> Array:
+        """What warps release, (copies, warps, columns), to waits of scope .cta.
+
+        Those of the object's own block release to its threads; what others do with
+        scope .cluster is kept for waits with that scope.
+        """
+        warps = np.arange(self.clocks.warps) // self.block_set.block_warps
+        is_near = warps == self.offsets[number] // self.step
+        near, far = self.clocks.split_scoped(each)
+        if is_wide:
+            old = self._fit(self.far_released[number])
+            fresh = np.where(is_near[:, None], 0, far).max(axis=1)
+            self.far_released[number] = np.maximum(old, fresh)
+        return np.where(is_near[:, None], each, near)
 
     def _warps(
         self, lanes: Lanes, chosen: Array, widen: Widen
@@ -268,7 +303,7 @@ class Mbarriers:
 
     def release(self, lanes: Lanes, widen: Widen) -> None:
         """What the warps of all entries have done is released, before they arrive."""
-        self._release(lanes, np.ones(lanes.offset.size, bool), widen)
+        self._release(lanes, np.ones(lanes.offset.size, bool), False, widen)
 
     def stamps(self, cells: Array) -> tuple[Array, Array]:
         """The columns of these cells, and the epochs that end with their phases."""
@@ -285,10 +320,13 @@ class Mbarriers:
 
     # --- waits ------------------------------------------------------------------------
 
-    def acquire(self, lanes: Lanes, ready: Array, widen: Widen) -> None:
+    def acquire(self, lanes: Lanes, ready: Array, is_wide: bool, widen: Widen) -> None:
         """The warps of the entries that are `ready` learn what was released."""
         for number, on in self._warps(lanes, ready, widen):
-            self.clocks.acquire(on, self._fit(self.known[number]))
+            known = self._fit(self.known[number])
+            if is_wide and self.clocks.scoped >= 0:
+                known = np.maximum(known, self._fit(self.far_known[number]))
+            self.clocks.acquire(on, known)
 
     def states(self, cells: Array, before: Array) -> Array:
         """Opaque states: the phase and the pending count before an arrival."""
@@ -296,14 +334,22 @@ class Mbarriers:
 
     def describe(self, cell: int) -> str:
         """`mbarrier at shared byte 64, phase 3: 1 of 4 arrivals pending`."""
-        number = cell // self.blocks
+        number, block = divmod(cell, self.blocks)
         text = (
-            f"mbarrier at shared byte {self.offsets[number]}, phase "
+            f"mbarrier at {self._place(block, self.offsets[number])}, phase "
             f"{int(self.flat('phase')[cell])}: {int(self.flat('pending')[cell])} of "
             f"{int(self.flat('expected')[cell])} arrivals pending"
         )
         count = int(self.flat("bytes")[cell])
         return text if not count else f"{text}, {count} bytes to come"
+
+    def _place(self, block: int, offset: int) -> str:
+        """`shared byte 64`, in a cluster with the block of it."""
+        if self.block_set.ranks == 1:
+            return f"shared byte {offset}"
+        rank, byte = divmod(offset, self.step)
+        warp = rank * self.block_set.block_warps
+        return f"shared byte {byte} of block {self.block_set.names.block(block, warp)}"
 
 
 def phase_of(states: Array) -> Array:

@@ -23,6 +23,10 @@ WINDOW_SIZE = 1 << 32
 # Of the spaces that have a window of their own; all else is global.
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
 SHARED_START = 0x400
+# An address in the shared memory of another block of the cluster: that in its own, plus
+# this many times its rank and one.
+RANK_STEP = 1 << 24
+SHARED_UNIT = 1024  # bytes: swizzles repeat after so many, PTX ISA "Tensor Swizzling"
 POISON = 0xFF  # every byte that nothing has written; NaN in every float format
 HEAP_SIZE = 8 * 2**20  # bytes; CUDA: the default of cudaLimitMallocHeapSize
 HEAP_ALIGN = 16  # bytes; CUDA: what device malloc returns is aligned to

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.machine.warps import LANES
+from alcop_mlir.runtime.emulator.machine.warps import LANES, BlockSet
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": 32-bit
 # registers of a block, and the most of a thread; they are given out eight at a time.
@@ -19,21 +19,24 @@ BLOCK_REGISTERS, MOST, UNIT = 2**16, 255, 8
 class RegisterPool:
     """Those of all blocks of a batch.
 
-    of_thread: int64 (blocks, warps); free: those of the pool, int64 (blocks,)
+    of_thread: int64 (blocks, warps); free: those of the pools, int64 (blocks, ranks)
     moved: whether some were given back since it was last reset
     """
 
-    def __init__(self, blocks: int, warps: int, at_entry: int | None):
+    def __init__(self, block_set: BlockSet, at_entry: int | None):
         """`at_entry`: what `.maxnreg` says; without it as many as fit are assumed."""
-        fit = BLOCK_REGISTERS // (warps * LANES) // UNIT * UNIT
+        block_warps = -(-block_set.launch.threads // LANES)
+        fit = BLOCK_REGISTERS // (block_warps * LANES) // UNIT * UNIT
         count = at_entry or min(fit, MOST // UNIT * UNIT)
-        self.of_thread = np.full((blocks, warps), count, np.int64)
-        self.free = np.zeros(blocks, np.int64)
+        self.of_thread = np.full((block_set.blocks, block_set.warps), count, np.int64)
+        self.free = np.zeros((block_set.blocks, block_set.ranks), np.int64)
+        self._shape = (block_set.blocks, block_set.ranks, block_set.block_warps)
         self.moved = False
 
     def give_back(self, warps: Array, count: int) -> Array:
         """.dec by warps, bool (blocks, warps); those that have fewer than that."""
-        self.free += (np.where(warps, self.of_thread - count, 0) * LANES).sum(axis=1)
+        given = np.where(warps, self.of_thread - count, 0) * LANES
+        self.free += given.reshape(self._shape).sum(axis=2)
         wrong = warps & (self.of_thread < count)
         self.of_thread = np.where(warps, count, self.of_thread)
         self.moved = True
@@ -42,7 +45,9 @@ class RegisterPool:
     def ask(self, warps: Array, count: int) -> Array:
         """.inc by warps: which of them have got what they ask for."""
         missing = np.where(warps, np.maximum(count - self.of_thread, 0) * LANES, 0)
-        got = warps & (np.cumsum(missing, axis=1) <= self.free[:, None])
-        self.free -= np.where(got, missing, 0).sum(axis=1)
+        missing = missing.reshape(self._shape)
+        fits = np.cumsum(missing, axis=2) <= self.free[:, :, None]
+        self.free -= np.where(fits, missing, 0).sum(axis=2)
+        got = warps & fits.reshape(warps.shape)
         self.of_thread = np.where(got, count, self.of_thread)
         return got

@@ -30,9 +30,8 @@ LANE_MASKS = {
     "lanemask_gt": -2 * _BIT & 0xFFFFFFFF,
     "lanemask_ge": -_BIT & 0xFFFFFFFF,
 }
-# A cluster has one block, and the grid has one multiprocessor.
+# The grid has one multiprocessor.
 CONSTANTS = {"smid": 0, "nsmid": 1, "gridid": 0}
-CONSTANTS |= {"cluster_ctarank": 0, "cluster_nctarank": 1}
 # CUDA, cooperative_groups/details/helpers.h: the two halves of the address
 # of the workspace of a cooperative launch; a null pointer in others.
 _WORKSPACE = {"envreg1": 32, "envreg2": 0}
@@ -42,9 +41,18 @@ CONSTANTS |= {f"pm{i}{size}": 0 for i in range(8) for size in ("", "_64")}
 CONSTANTS |= {"globaltimer_hi": 0, "current_graph_exec": 0}
 CONSTANTS |= {f"reserved_smem_offset_{end}": 0 for end in ("begin", "end", "cap", 0, 1)}
 _SIZES = ("total_smem_size", "aggr_smem_size", "dynamic_smem_size")
-_OF_LAUNCH = ("warpid", "nwarpid", *_SIZES)
+_OF_CLUSTER = ("cluster_ctarank", "cluster_nctarank")
+_OF_LAUNCH = ("warpid", "nwarpid", *_SIZES, *_OF_CLUSTER)
+PREDICATES = {"%is_explicit_cluster"}
 WORKSPACE, WORKSPACE_SIZE = "%workspace", 64  # a variable of global memory, bytes
-SPECIAL_NAMES = {"laneid", *LANE_MASKS, *CONSTANTS, *_OF_LAUNCH, *_WORKSPACE}
+SPECIAL_NAMES = {
+    "laneid",
+    "is_explicit_cluster",
+    *LANE_MASKS,
+    *CONSTANTS,
+    *_OF_LAUNCH,
+    *_WORKSPACE,
+}
 
 
 def is_special(name: str) -> bool:
@@ -54,8 +62,10 @@ def is_special(name: str) -> bool:
 
 
 def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array:
-    """The value of a special register (PTX ISA "Special Registers"), uint32."""
+    """The value of a special register (PTX ISA "Special Registers"), uint32 or bool."""
     stem, _, axis = name.removeprefix("%").partition(".")
+    if name in PREDICATES:
+        return np.array(warps.block_set.launch.is_explicit).reshape(1, 1, 1)
     if axis:
         value = _by_axis(warps, stem, AXES.index(axis))
     elif stem in LANE_MASKS:
@@ -63,13 +73,17 @@ def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array
     elif stem == "laneid":
         value = _LANE
     elif stem == "warpid":
-        value = (warps.first_warp + np.arange(warps.warps)).reshape(1, -1, 1)
+        value = warps.numbers_in_block().reshape(1, -1, 1)
+    elif stem == "cluster_ctarank":
+        value = _narrowed(warps.ranks().reshape(1, -1, 1))
     elif stem in _WORKSPACE:
         address = kernel.memory_map.globals.get(WORKSPACE, 0)
         value = np.array(address >> _WORKSPACE[stem] & 0xFFFFFFFF).reshape(1, 1, 1)
     else:
+        launch = warps.block_set.launch
         known = {
-            "nwarpid": warps.block_set.warps,
+            "nwarpid": -(-launch.threads // LANES),
+            "cluster_nctarank": launch.ranks,
             "total_smem_size": kernel.memory_map.shared_size,
             "aggr_smem_size": kernel.memory_map.shared_size,  # nothing is reserved
             "dynamic_smem_size": kernel.dynamic_shared,
@@ -80,18 +94,27 @@ def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array
 
 
 def _by_axis(warps: WarpRange, stem: str, axis: int) -> Array:
-    block_set = warps.block_set
-    sizes, grid = block_set.block, block_set.grid
+    numbers, launch = warps.block_set.numbers, warps.block_set.launch
     if stem == "tid":
-        thread = warps.first_warp * LANES + np.arange(warps.warps * LANES)
-        value = thread // math.prod(sizes[:axis]) % sizes[axis]
-        return _narrowed(value.reshape(1, -1, LANES))
-    if stem in ("ctaid", "clusterid"):
-        value = block_set.numbers // math.prod(grid[:axis]) % grid[axis]
-        return _narrowed(value.reshape(-1, 1, 1))
-    known = {"ntid": sizes[axis], "nctaid": grid[axis], "nclusterid": grid[axis]}
-    known |= {"cluster_ctaid": 0, "cluster_nctaid": 1}
-    return np.array(known[stem]).reshape(1, 1, 1)
+        value = warps.threads() // math.prod(launch.block[:axis])
+        return _narrowed(value % launch.block[axis])
+    cluster, clusters = launch.cluster, launch.clusters
+    first = numbers // math.prod(clusters[:axis]) % clusters[axis]
+    inside = warps.ranks() // math.prod(cluster[:axis]) % cluster[axis]
+    if stem == "ctaid":
+        value = first[:, None] * cluster[axis] + inside
+        return _narrowed(value[:, :, None])
+    if stem == "clusterid":
+        return _narrowed(first.reshape(-1, 1, 1))
+    if stem == "cluster_ctaid":
+        return _narrowed(inside.reshape(1, -1, 1))
+    known = {
+        "ntid": launch.block,
+        "nctaid": launch.grid,
+        "nclusterid": clusters,
+        "cluster_nctaid": cluster,
+    }
+    return np.array(known[stem][axis]).reshape(1, 1, 1)
 
 
 def _narrowed(x: Array) -> Array:

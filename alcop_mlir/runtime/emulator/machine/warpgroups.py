@@ -14,12 +14,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.machine.faults import block_name, fault
+from alcop_mlir.runtime.emulator.machine.faults import fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-from alcop_mlir.runtime.emulator.machine.warps import WarpRange
+from alcop_mlir.runtime.emulator.machine.warps import (
+    LANES,
+    WARPGROUP,
+    BlockSet,
+    WarpRange,
+)
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-WARPS = 4  # of a warpgroup
+WARPS = WARPGROUP
 # Kinds of reports.
 REGISTER_IN_FLIGHT = "register-in-flight"
 MISSING_FENCE = "missing-wgmma-fence"
@@ -145,8 +150,10 @@ class WarpgroupOrder:
     warp issued, and by which warps; it is forgotten when all four have done so
     """
 
-    def __init__(self, blocks: int, warps: int):
-        self.count = np.zeros((blocks, warps), np.int64)
+    def __init__(self, block_set: BlockSet):
+        self.count = np.zeros((block_set.blocks, block_set.warps), np.int64)
+        # The last warps of a block may be no whole warpgroup.
+        self.whole = -(-block_set.launch.threads // LANES) // WARPS * WARPS
         self.open: dict[tuple[int, int, int], tuple[Instruction, object, set[int]]] = {}
 
     def issue(
@@ -160,9 +167,8 @@ class WarpgroupOrder:
 
         Raises `EmulationError` for warps of a warpgroup that issue something else.
         """
-        if self.count.shape[1] % WARPS:
-            last = self.count.shape[1] - self.count.shape[1] % WARPS
-            if active[:, max(last - owner.first_warp, 0) :].any():
+        if self.whole < owner.block_set.block_warps:
+            if active[:, owner.numbers_in_block() >= self.whole].any():
                 raise fault(ins, "the last warps of the block are no whole warpgroup")
         counts = self.count[:, owner.span]
         if self._all_agree(owner, active, counts, descriptors):
@@ -206,13 +212,14 @@ class WarpgroupOrder:
         key = (block, warp // WARPS, number)
         first, known, seen = self.open.setdefault(key, (ins, what, set()))
         if first is not ins or known != what:
-            other = min(seen)
+            names = owner.block_set.names
+            other, mine = names.warp(min(seen)), names.warp(warp)
             how = "with other descriptors" if first is ins else f"line {first.line}"
             raise fault(
                 ins,
-                f"warps {other} and {warp} are of one warpgroup, and differ in their "
+                f"warps {other} and {mine} are of one warpgroup, and differ in their "
                 f"wgmma number {number + 1}: warp {other} executed {how}",
-                f"block {block_name(owner, block)}",
+                f"block {names.block(block, warp)}",
             )
         seen.add(warp)
         if len(seen) == WARPS:
@@ -221,9 +228,10 @@ class WarpgroupOrder:
     def check_end(self, owner: WarpRange) -> None:
         """Raises `EmulationError` where only a part of a warpgroup has issued one."""
         for (block, _, _), (ins, _, seen) in self.open.items():
-            names = " and ".join(map(str, sorted(seen)))
+            names = owner.block_set.names
+            warps = " and ".join(str(names.warp(warp)) for warp in sorted(seen))
             raise fault(
                 ins,
-                f"only warps {names} of a warpgroup have executed this",
-                f"block {block_name(owner, block)}",
+                f"only warps {warps} of a warpgroup have executed this",
+                f"block {names.block(block, min(seen))}",
             )

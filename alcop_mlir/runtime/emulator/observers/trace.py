@@ -10,6 +10,7 @@ of mma are slices on the warp's row.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY, Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
-from alcop_mlir.runtime.emulator.machine.warps import LANES, Dim3, Mask
+from alcop_mlir.runtime.emulator.machine.warps import LANES, BlockSet, Mask, Shape
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 
@@ -40,8 +41,8 @@ class TraceRequest:
 class Tracer(Observer):
     """Collects the events of one block."""
 
-    def __init__(self, request: TraceRequest, listing: Listing, grid: Dim3):
-        blocks = grid[0] * grid[1] * grid[2]
+    def __init__(self, request: TraceRequest, listing: Listing, launch: Shape):
+        blocks = math.prod(launch.grid)
         if not 0 <= request.block < blocks:
             raise EmulationError(
                 f"expected a block to trace from 0 to {blocks - 1}, got {request.block}"
@@ -49,15 +50,18 @@ class Tracer(Observer):
         self.request = request
         self.listing = listing
         self.events: list[dict[str, Any]] = []
+        # The block's cluster: its number, and its index in the batch; its own warps.
+        self.cluster, rank = launch.place_of(request.block)
         self.index = -1
+        self.own = range(rank * launch.warps, (rank + 1) * launch.warps)
         self.delay: Counter[int] = Counter()
         self.flights: defaultdict[tuple[int, int], list[tuple[int, int]]]
         self.flights = defaultdict(list)  # by line and warp: number and start
         self.next_id = 0
 
-    def follows(self, numbers: Array) -> bool:
-        """Whether the traced block is in the batch of these blocks."""
-        at = np.flatnonzero(numbers == self.request.block)
+    def follows(self, block_set: BlockSet) -> bool:
+        """Whether the traced block is one of these."""
+        at = np.flatnonzero(block_set.numbers == self.cluster)
         if at.size:
             self.index = int(at[0])
         return bool(at.size)
@@ -108,7 +112,7 @@ class Tracer(Observer):
         times: dict[int, int] = {}
         for cohort in cohorts:
             for warp in range(cohort.first_warp, cohort.first_warp + cohort.warps):
-                if row[warp]:
+                if row[warp] and warp in self.own:
                     cohort.settle()
                     times[warp] = self._clock(cohort, warp)
         if not times:
@@ -152,11 +156,12 @@ class Tracer(Observer):
 
     def _warps(self, cohort: Cohort, mask: Mask) -> list[int]:
         """The warps of the traced block that have an active lane."""
+        first = cohort.first_warp
         if mask is None:
-            return list(range(cohort.first_warp, cohort.first_warp + cohort.warps))
+            return [w for w in range(first, first + cohort.warps) if w in self.own]
         shape = (cohort.blocks, cohort.warps, mask.shape[2])
         on = np.broadcast_to(mask, shape)[self.index].any(axis=1)
-        return [cohort.first_warp + int(w) for w in np.flatnonzero(on)]
+        return [first + int(w) for w in np.flatnonzero(on) if first + w in self.own]
 
     def _lanes_of(self, cohort: Cohort, copy: PendingCopy) -> Mask:
         lanes = copy.lanes
@@ -182,15 +187,17 @@ class Tracer(Observer):
             self._slice(warp, name, self._time(cohort, warp, index), 1, kind)
 
     def _slice(self, warp: int, name: str, start: int, length: int, kind: str) -> None:
+        tid = warp - self.own.start
         self.events.append(
-            dict(ph="X", name=name, cat=kind, pid=0, tid=warp, ts=start, dur=length)
+            dict(ph="X", name=name, cat=kind, pid=0, tid=tid, ts=start, dur=length)
         )
 
     def _flight(
         self, ins: Instruction, warp: int, number: int, start: int, stop: int
     ) -> None:
         name = f"copy, PTX line {ins.line}"
-        common = dict(name=name, cat="cp.async", id=number, pid=0, tid=warp)
+        tid = warp - self.own.start
+        common = dict(name=name, cat="cp.async", id=number, pid=0, tid=tid)
         begin = dict(common, ph="b", ts=start, args={"ptx": ins.text})
         self.events += [begin, dict(common, ph="e", ts=max(stop, start + 1))]
 

@@ -46,7 +46,7 @@ _POINTER = 8  # bytes of an address
 _MAX_SHOWN = 300  # characters
 _MAX_REGISTERS = re.compile(r"\.maxnreg\s+(\d{1,3})\b")
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
-
+_MAX_CLUSTER = re.compile(r"\.maxclusterrank\s+(\d{1,9})\b")
 _CLUSTER = re.compile(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
@@ -94,7 +94,11 @@ def read_limits(kernel: PtxKernel, text: str) -> None:
     cluster = _CLUSTER.search(text)
     if cluster is not None:
         x, y, z = (int(size or 1) for size in cluster.groups())
-        kernel.cluster = (x, y, z)
+        kernel.required_cluster = (x, y, z)
+    kernel.needs_cluster = ".explicitcluster" in text
+    most = _MAX_CLUSTER.search(text)
+    if most is not None:
+        kernel.max_cluster = int(most[1])
     registers = _MAX_REGISTERS.search(text)
     if registers is not None:
         kernel.max_registers = int(registers[1])

@@ -182,7 +182,9 @@ class PtxKernel:
     targets: dict[str, list[str]] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
-    cluster: tuple[int, int, int] = (1, 1, 1)
+    required_cluster: tuple[int, int, int] | None = None
+    needs_cluster: bool = False  # .explicitcluster
+    max_cluster: int | None = None  # blocks
     max_registers: int | None = None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.instructions.async_copy import land, split_copy
+from alcop_mlir.runtime.emulator.instructions.copies.async_copy import land, split_copy
 from alcop_mlir.runtime.emulator.instructions.mbarrier import (
     new_epochs,
     objects,

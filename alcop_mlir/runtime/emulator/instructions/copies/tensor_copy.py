@@ -11,19 +11,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import U64, Array
-from alcop_mlir.runtime.emulator.instructions.bulk_copy import (
-    CHUNK,
+from alcop_mlir.runtime.emulator.instructions.copies.bulk_load import (
+    Destinations,
     Load,
+    read_global,
+    start_load,
+)
+from alcop_mlir.runtime.emulator.instructions.copies.bulk_pieces import (
+    CHUNK,
+    Pieces,
     at_shared,
     check_shared,
     combiner,
+    multicast_mask,
     pieces,
-    read_global,
-    refuse_others,
-    start_load,
-    start_store,
 )
-from alcop_mlir.runtime.emulator.instructions.mbarrier import objects, use
+from alcop_mlir.runtime.emulator.instructions.copies.bulk_store import start_store
+from alcop_mlir.runtime.emulator.instructions.mbarrier import objects
+from alcop_mlir.runtime.emulator.instructions.memory import reaches_cluster
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
@@ -54,14 +59,16 @@ ALIGNMENT = 128  # PTX ISA: of the shared side of a tensor copy
 
 def copy_tensor(t: Translator, ins: Instruction) -> Op:
     """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor, in tile mode."""
-    refuse_others(ins)
     if any(p.startswith("im2col") or "gather" in p for p in ins.parts):
         raise unsupported(ins)
     operands = list(ins.operands)
     loads = isinstance(operands[1], Vector)
     tensor = operands.pop(1 if loads else 0)
-    find = at_shared(t, operands[0], ins)
-    bar = objects(t, operands[1], ins) if loads else None
+    find = at_shared(t, operands[0], ins, reaches_cluster(ins))
+    targets = None
+    if loads:
+        blocks = multicast_mask(t, ins, operands[2:])
+        targets = Destinations(objects(t, operands[1], ins), blocks)
     if not isinstance(tensor, Vector) or len(tensor.items) != 2:
         raise unsupported(ins)
     map_at = _map_address(t, tensor.items[0], ins)
@@ -81,16 +88,20 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
             unit = layout.item
         address, inside = layout.boxes(corners, unit)
         step = np.arange(0, layout.bytes, CHUNK)
-        shared = swizzled(issuers.offset[:, None] + step, layout.swizzle)
-        given = pieces(issuers, shared, address - GLOBAL_WINDOW, inside, unit)
-        if bar is None:
+
+        def pieces_at(there: Lanes, chosen: Array) -> Pieces:
+            shared = swizzled(there.offset[:, None] + step, layout.swizzle)
+            offset = address[chosen] - GLOBAL_WINDOW
+            return pieces(there, shared, offset, inside[chosen], unit)
+
+        if targets is None:
             combine = combiner(ins, SCALARS[layout.dtype]) if reduces else None
-            start_store(cohort, given, combine)
+            start_store(cohort, pieces_at(issuers, np.arange(len(address))), combine)
             return
-        mask = issuers.place(np.ones(issuers.offset.size, bool))
-        targets = use(cohort, bar(cohort, mask)).widened()
-        read = read_global(cohort, given, layout.outside(unit))
-        start_load(Load(cohort, given, targets, read, layout.bytes))
+        for there, bars, chosen in targets.each(cohort, issuers):
+            given = pieces_at(there, chosen)
+            read = read_global(cohort, given, layout.outside(unit))
+            start_load(Load(cohort, given, bars, read, layout.bytes))
 
     def run(cohort: Cohort, mask: Mask) -> None:
         lanes = find(cohort, mask)
@@ -151,7 +162,7 @@ def _bytes_at(batch: Batch, address: int) -> bytes | None:
 
 def _check_box(cohort: Cohort, issuers: Lanes, layout: Layout) -> None:
     """PTX ISA: the shared side is aligned to 128 bytes."""
-    odd = np.flatnonzero(issuers.offset % ALIGNMENT)
+    odd = np.flatnonzero(issuers.offset % ALIGNMENT)  # so are the blocks' memories
     if odd.size:
         entry = int(odd[0])
         raise lane_fault(

@@ -70,6 +70,7 @@ class Opcode:
         "barrier",
         "wait",
         "registers",
+        "cluster",
         "trap",
     ] = ""
     meets: Literal["", "warp", "members"] = ""
