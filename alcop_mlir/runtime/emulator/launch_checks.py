@@ -21,6 +21,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 # CUDA C++ Programming Guide, "Thread Block Clusters": 8 blocks, or 16 where the kernel
 # opts in to sizes that are not portable, as H100 has them.
 MAX_CLUSTER_BLOCKS = 16
+FIRST_TARGET = 90  # PTX ISA "Cluster Dimension Directives": sm_90 has them
 MAX_CLUSTER = (MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS, MAX_CLUSTER_BLOCKS)
 # Bytes of parameters before PTX ISA 8.1, as ptxas says; the parser knows those since.
 _MAX_OLD_PARAMETERS = 4352
@@ -154,7 +155,7 @@ def _check_cluster(
             f"a cluster of {tuple(cluster)} has {size} blocks, more than the "
             f".maxclusterrank {kernel.max_cluster} of kernel {kernel.name}"
         )
-    if size > 1 and not module.target.startswith("sm_9"):
+    if size > 1 and int(module.target.strip("smaf_")) < FIRST_TARGET:
         raise EmulationError(
             f"a cluster of {tuple(cluster)}: {module.target} has no clusters"
         )

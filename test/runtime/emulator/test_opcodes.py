@@ -115,7 +115,7 @@ SYNCHRONISES = {
     "barrier.sync.aligned": ("barrier", "", False),
     "barrier.cta.red.popc.u32": ("barrier", "", False),
     "barrier.cluster.arrive": ("", "", False),
-    "barrier.cluster.arrive.relaxed.aligned": ("", "warp", False),
+    "barrier.cluster.arrive.relaxed.aligned": ("", "live", False),
     "barrier.cluster.wait.acquire.aligned": ("cluster", "", False),
     "bar.warp.sync": ("", "members", False),
     "cp.async.wait_group": ("", "", False),

@@ -54,7 +54,7 @@ class AsyncShadow(SharedShadow):
         state = self.state.take(at)
         self.state[at] = state & (0xFF ^ MBARRIER) if ends else state | MBARRIER
 
-    def on_mbarrier_use(self, lanes: Lanes) -> None:
+    def on_mbarrier_use(self, lanes: Lanes, by_engine: bool = False) -> None:
         """An operation on objects: races only with their init."""
         access = SharedAccess(self, lanes)
         at = access.at

@@ -40,10 +40,10 @@ class ClusterShadow(AsyncShadow):
     def _ranks(self) -> int:
         return self.clocks.warps // self.clocks.block_warps
 
-    def on_mbarrier_use(self, lanes: Lanes) -> None:
+    def on_mbarrier_use(self, lanes: Lanes, by_engine: bool = False) -> None:
         """An operation on objects: on those of other blocks, an access to them."""
-        super().on_mbarrier_use(lanes)
-        if self._ranks == 1 or not lanes.offset.size:
+        super().on_mbarrier_use(lanes, by_engine)
+        if self._ranks == 1 or by_engine or not lanes.offset.size:
             return
         access = SharedAccess(self, lanes)
         cell = access.at * self.clocks.warps + access.warp

@@ -128,10 +128,13 @@ def arrive(t: Translator, ins: Instruction) -> Op:
     return run
 
 
-def use(cohort: Cohort, lanes: Lanes) -> Lanes:
-    """The same lanes, after a check that these objects have begun before."""
+def use(cohort: Cohort, lanes: Lanes, by_engine: bool = False) -> Lanes:
+    """The same lanes, after a check that these objects have begun before.
+
+    by_engine: whether what they issue is over when a phase is, and they are not
+    """
     if cohort.batch.shadow is not None:
-        cohort.batch.shadow.on_mbarrier_use(lanes)
+        cohort.batch.shadow.on_mbarrier_use(lanes, by_engine)
     return lanes
 
 

@@ -71,8 +71,11 @@ class SharedWatcher(Protocol):
     def on_mbarrier(self, lanes: Lanes, ends: bool = False) -> None:
         """From now on mbarriers are here, which nothing else may write; or not."""
 
-    def on_mbarrier_use(self, lanes: Lanes) -> None:
-        """Before an operation on mbarriers: their init has to come before it."""
+    def on_mbarrier_use(self, lanes: Lanes, by_engine: bool = False) -> None:
+        """Before an operation on mbarriers: their init has to come before it.
+
+        by_engine: they are for what is issued, not for the lanes themselves
+        """
 
     def on_landing(self, lanes: Lanes) -> None:
         """After these copies are complete: from now on writes by their threads."""

@@ -189,7 +189,7 @@ class Destinations:
                 objects = near.at(near.offset % step + rank * step) if step else near
                 if batch.shadow is not None and batch.ranks > 1:
                     batch.shadow.on_far_access(there)
-                yield there, use(cohort, objects).widened(), chosen
+                yield there, use(cohort, objects, by_engine=True).widened(), chosen
 
     def _found(self, cohort: Cohort, issuers: Lanes) -> Lanes:
         mask = issuers.place(np.ones(issuers.offset.size, bool))
@@ -197,7 +197,8 @@ class Destinations:
 
     def _targets(self, cohort: Cohort, issuers: Lanes) -> Lanes:
         """The mbarriers of copies; PTX ISA: in the same block as the destination."""
-        found = use(cohort, self._found(cohort, issuers)).widened()
+        found = self._found(cohort, issuers)
+        found = use(cohort, found, by_engine=True).widened()
         step = cohort.batch.shared_step
         if cohort.batch.ranks > 1:
             other = issuers.widened().offset // step != found.offset // step

@@ -97,7 +97,7 @@ def _find(
         own = address(cohort.R).astype(np.int64) - window
         where = Access(cohort, mask, own, "shared", size, ins, reaches=True)
         lanes = access.shared_lanes(where).widened()
-        found = use(cohort, bars(cohort, mask)).widened()
+        found = use(cohort, bars(cohort, mask), by_engine=True).widened()
         step = cohort.batch.shared_step
         if cohort.batch.ranks > 1:
             other = lanes.offset // step != found.offset // step

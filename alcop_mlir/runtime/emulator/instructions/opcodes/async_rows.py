@@ -44,7 +44,7 @@ def cluster_rows() -> Iterator[Opcode]:
     yield Opcode(name, cluster.arrive, counted_as="barrier")
     for kind in ("aligned", "release.aligned", "relaxed.aligned"):
         yield Opcode(
-            f"{name}.{kind}", cluster.arrive, meets="warp", counted_as="barrier"
+            f"{name}.{kind}", cluster.arrive, meets="live", counted_as="barrier"
         )
     yield Opcode("barrier.cluster.wait", ends="cluster", counted_as="barrier")
     both = {"size": memory.accessed_bytes, "writes": SHARED, "counted_as": "bulk copy"}

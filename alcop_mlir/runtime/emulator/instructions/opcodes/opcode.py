@@ -43,7 +43,8 @@ class Opcode:
     size:       how many bytes of them one lane accesses; None for the most there are
     ends:       how it ends a span, or "": lanes may go elsewhere, or wait, after it
     meets:      the lanes that wait for each other at it: all of the warp (.aligned),
-                those that the last operand names, or none
+                those of it that have not ended, those that the last operand names,
+                or none
     selects:    whether unwritten bits among its sources matter only where they change
                 its result: they are chosen among, not computed with
     orders:     whether the earlier accesses of all lanes of a warp come before it
@@ -73,7 +74,7 @@ class Opcode:
         "cluster",
         "trap",
     ] = ""
-    meets: Literal["", "warp", "members"] = ""
+    meets: Literal["", "warp", "live", "members"] = ""
     orders: bool = False
     selects: bool = False
     target: str = ""
