@@ -1,8 +1,10 @@
 """Lanes that wait, and what ends when no other can run.
 
-A test_wait or try_wait whose phase is not complete puts its lanes aside, so that spin
-loops cost nothing: PTX lets try_wait suspend a thread, and any thread may be slow. They
-test again when some phase has ended. When no lane of the batch can go on, first ends
+A test_wait or try_wait whose phase is not complete fails when lanes are there for the
+first time, unless copies land early: who tries once, and waits elsewhere if that fails,
+has to wait. After that it puts its lanes aside, so that spin loops cost nothing: PTX
+lets try_wait suspend a thread, and any thread may be slow. They test again when some
+phase has ended. When no lane of the batch can go on, first ends
 what is in flight for an mbarrier that somebody waits for, the oldest first: the last
 moment that PTX allows. Without one the lanes go on with false, as loops may have other
 work; after `TRIES` times in a row in which no phase has ended, it is a deadlock.
@@ -40,6 +42,7 @@ class Waits:
         self.batch = batch
         self.waiting: list[_Waiting] = []
         self._told: dict[tuple[Cohort, int], Array] = {}  # who goes on with false
+        self._tried: dict[tuple[Cohort, int], Array] = {}  # who has been there
         self._fruitless = 0
 
     def reach(self, cohort: Cohort, pc: int, call: Waited, mask: Mask) -> None:
@@ -51,6 +54,8 @@ class Waits:
         told = self._told.pop((cohort, pc), None)
         if told is not None and call.may_fail:
             go = go | (on & told)
+        if call.may_fail and not self.batch.early:
+            go = go | self._first(cohort, pc, on)
         go, stay = _alike(go), _alike(on & ~go)
         if stay.any():
             self.waiting.append(_Waiting(cohort, pc, call, stay))
@@ -62,6 +67,14 @@ class Waits:
         if call.slot >= 0:
             cohort.put(call.slot, ready, gone)
         cohort.push(pc + 1, gone)
+
+    def _first(self, cohort: Cohort, pc: int, on: Array) -> Array:
+        """Those of the lanes that are at this wait for the first time."""
+        known = self._tried.get((cohort, pc))
+        fresh = on if known is None else on & ~known
+        if fresh.any():
+            self._tried[cohort, pc] = _alike(on if known is None else on | known)
+        return fresh
 
     @property
     def is_over(self) -> bool:
