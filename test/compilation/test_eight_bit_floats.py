@@ -89,11 +89,12 @@ class Product:
     b: str
     out: str = "f32"
     layout: str = "nt"
+    depth: int = DEPTH
 
     @property
     def shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        a = (SIZE, DEPTH) if self.layout[0] == "n" else (DEPTH, SIZE)
-        b = (DEPTH, SIZE) if self.layout[1] == "n" else (SIZE, DEPTH)
+        a = (SIZE, self.depth) if self.layout[0] == "n" else (self.depth, SIZE)
+        b = (self.depth, SIZE) if self.layout[1] == "n" else (SIZE, self.depth)
         return a, b
 
     def text(self) -> str:
@@ -160,7 +161,7 @@ class Product:
             assert done.counters is not None
             assert done.counters.bank_conflicts == 0
             error = np.abs(decoded(c, self.out) - exact)
-            allowed = DEPTH * 2.0**-23 * np.abs(exact).max()
+            allowed = self.depth * 2.0**-23 * np.abs(exact).max()
             assert (error <= allowed + ROUNDING[self.out] * np.abs(exact)).all()
         return ptx
 
@@ -181,6 +182,14 @@ def test_all_types_are_multiplied_by_one_instruction(a: str, b: str) -> None:
     ptx = Product(a, b).check(NATIVE, (3, 2), MODES)
     assert f"mma.sync.aligned.m16n8k32.row.col.f32.{PTX[a]}.{PTX[b]}.f32" in ptx
     assert not re.search(r"cvt\.\S*(f16|e4m3|e5m2)", ptx)
+
+
+@pytest.mark.parametrize("target", [NATIVE, "sm_90"])
+@pytest.mark.parametrize("b", TYPES)
+def test_loops_carry_fragments(b: str, target: str) -> None:
+    """Of a steady state that is left as a loop, and fragments loaded a step early."""
+    ptx = Product(E4, b, depth=1024).check(target, (2, 2))
+    assert re.search(r"@%p\d+ bra", ptx)
 
 
 @pytest.mark.parametrize("target", [NATIVE, "sm_80"])

@@ -11,6 +11,7 @@ does: `.satfinite` is all that [PTX] has. NaN becomes 0x7F. Values are rounded o
 nearest, ties to even; those of f64 by way of an f32 rounded to odd.
 
 Other arithmetic on such elements is done in f32, each op rounded, by upstream's passes.
+What then is left only moves them, and does so as i8.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _IN_F32 = (
     f"arith-emulate-unsupported-floats{{source-types={_TYPES} target-type=f32}}",
     "math-extend-to-supported-types{target-type=f32}",
 )
-_MOVING = ("arith.bitcast", "arith.select", "arith.constant")
+_CONSTANT, _BITCAST = "arith.constant", "arith.bitcast"
+_MOVING = (_BITCAST, "arith.select", _CONSTANT)
+_TYPE_ATTRIBUTES = ("function_type", "type")  # of gpu.func, of memref.global
 _F32_FRACTION, _F32_BIAS, _NAN = 23, 127, 0x7F
 _F16_FRACTION, _F16_BIAS, _F16_INFINITY = 10, 15, 0x7C00
 
@@ -55,6 +58,53 @@ def lower_eight_bit_floats(kernels: ir.Operation, target: Target) -> None:
             result = _of_all(op.operands[0], op.results[0].type, convert, has_cvt)
             op.results[0].replace_all_uses_with(result)
         op.erase()
+    if given:
+        _hold_bytes(kernels)
+
+
+def _hold_bytes(kernels: ir.Operation) -> None:
+    """Let everything that is moved hold bytes: upstream's conversions make LLVM's types
+    of those of operands, but some, as that of nvgpu.ldmatrix, not of what they make.
+    """
+    for op in walk(kernels):
+        for block in (block for region in op.regions for block in region.blocks):
+            for argument in block.arguments:
+                argument.set_type(_of_bytes(argument.type))
+        if op.name == _CONSTANT and _has_narrow(op):
+            _read_as_bytes(op)
+            continue
+        for result in op.results:
+            result.set_type(_of_bytes(result.type))
+        for name in _TYPE_ATTRIBUTES:
+            if name in op.attributes:
+                kind = _of_bytes(op.attributes[name].value)
+                op.attributes[name] = ir.TypeAttr.get(kind)
+        if op.name == _BITCAST and op.operands[0].type == op.results[0].type:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+
+
+def _read_as_bytes(constant: ir.Operation) -> None:
+    """A bitcast of the constant, for all that use it; canonicalize folds it."""
+    result = constant.results[0]
+    with constant.location, ir.InsertionPoint.after(constant):
+        cast = ir.Operation.create(_BITCAST, [_of_bytes(result.type)], [result])
+    result.replace_all_uses_except(cast.results[0], cast)
+
+
+def _of_bytes(kind: ir.Type) -> Any:
+    """The type, with i8 for floats of eight bits."""
+    i8 = build.integer(8)
+    if isinstance(kind, ir.FunctionType):
+        inputs, results = (
+            [*map(_of_bytes, some)] for some in (kind.inputs, kind.results)
+        )
+        return ir.FunctionType.get(inputs, results)
+    if isinstance(kind, ir.MemRefType) and str(kind.element_type) in EIGHT_BIT_FLOATS:
+        return build.memref_like(kind, element=i8, layout=kind.layout)
+    if _row(kind) is None:
+        return kind
+    return _like(kind, i8)
 
 
 def _has_narrow(op: ir.Operation) -> bool:
