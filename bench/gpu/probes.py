@@ -16,6 +16,7 @@ import numpy as np
 
 from alcop_mlir import dtypes
 from alcop_mlir.target import WARP_SIZE
+from bench.gpu.cluster_probes import cluster_probes
 from bench.gpu.instruction_probes import instruction_probes
 from bench.gpu.probe import Probe, Words, generator_of
 from bench.gpu.warpgroup_probes import warpgroup_probes
@@ -65,6 +66,7 @@ def all_probes() -> list[Probe]:
         *_shuffles(),
         *instruction_probes(),
         *warpgroup_probes(),
+        *cluster_probes(),
     ]
 
 

@@ -299,10 +299,10 @@ class BarrierUnit:
         batch = self.batch
         if batch.shadow is None:
             return
-        if ready is not None and (
-            not ready.all() or not (waiting == waiting[:1]).all()
-        ):
-            batch.shadow.widen(batch.blocks)
+        if ready is not None:
+            by_cluster = ready.reshape(batch.blocks, -1)
+            if (by_cluster != by_cluster[:1]).any() or (waiting != waiting[:1]).any():
+                batch.shadow.widen(batch.blocks)
         if batch.clocks.copies == 1:
             waiting = waiting[:1]
         seen = batch.by_block(np.where(waiting[:, :, None], batch.clocks.seen(), 0))
