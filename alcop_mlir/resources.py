@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.taps import Taps, k_steps
 from alcop_mlir.target import (
     CP_ASYNC_BYTES,
@@ -23,6 +23,7 @@ from alcop_mlir.target import (
     MMA_K_BYTES,
     SHARED_BYTES_RESERVED_PER_BLOCK,
     WARP_SIZE,
+    WARPGROUP,
     Target,
     mma_shape,
 )
@@ -74,6 +75,12 @@ MOST_ELEMENT_REGISTERS = 96
 # 64x64x32 and 128x128x32 of f16 take 212 and 224 registers, by the estimate 208 and
 # 224. Without them 128x64x32 with 4 warps passes, and spills 24 bytes.
 BOUND_REGISTERS = 8
+_REGISTERS = 65536  # of 32 bits, of an SM of sm_90; CUDA programming guide
+# Registers of a thread besides accumulators where wgmma multiplies: of tiles of
+# 128x256, 256x128 and 192x128 ptxas 13.5 spills nothing with 168 and 128 registers at
+# the start, and 232 and 160 by setmaxnreg.
+WARPGROUP_REGISTERS = 40
+SHARED_BYTES_OF_RINGS = 1024  # of static shared memory with mbarriers, aligned
 WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
@@ -286,6 +293,8 @@ def cost(
             f"is copied by elements, expected at most {MOST_ELEMENT_REGISTERS}: a "
             "smaller block, or more warps"
         )
+    if schedule.engine == WGMMA:
+        return _warpgroup_cost(schedule, target, shared)
     registers = registers_per_thread(schedule, element_bytes, stored, copies)
     if registers > MAX_REGISTERS_PER_THREAD:
         raise ConfigError(
@@ -312,6 +321,48 @@ def cost(
     )
 
 
+def _warpgroup_cost(schedule: Schedule, target: Target, shared: int) -> Resources:
+    """Of a block with a warpgroup that copies: the others have only accumulators.
+
+    shared: bytes of the slots; mbarriers come before them, and these begin at a
+        multiple of what a swizzle repeats after
+    """
+    if not target.has_wgmma:
+        raise ConfigError(
+            f"schedule '{schedule}' needs wgmma, which {target.name} does not have: "
+            "compile for sm_90a, or leave the engine out"
+        )
+    needed = shared + SHARED_BYTES_OF_RINGS
+    if needed > target.shared_bytes_per_block:
+        raise ConfigError(
+            f"schedule '{schedule}' needs {needed} bytes of shared memory with the "
+            f"mbarriers of the ring, {target.name} has "
+            f"{target.shared_bytes_per_block} per block: fewer stages or a smaller "
+            "block"
+        )
+    registers = _accumulator_registers(schedule) + WARPGROUP_REGISTERS
+    threads = schedule.threads + WARPGROUP * WARP_SIZE
+    roles = role_registers(schedule.threads)
+    most = MAX_REGISTERS_PER_THREAD if roles is None else roles[1]
+    if registers > most:
+        raise ConfigError(
+            f"schedule '{schedule}' needs about {registers} registers per thread that "
+            f"computes, {threads} threads leave {most}: a smaller warp tile or fewer "
+            "warps"
+        )
+    of_all = target.registers_per_sm // threads
+    return Resources(
+        threads=threads,
+        shared_bytes=needed,
+        registers_per_thread=min(of_all, MAX_REGISTERS_PER_THREAD),
+        blocks_per_sm=min(
+            target.threads_per_sm // threads,
+            max(1, target.registers_per_sm // (threads * of_all)),
+            target.shared_bytes_per_sm // (needed + SHARED_BYTES_RESERVED_PER_BLOCK),
+        ),
+    )
+
+
 def cost_as_given(
     schedule: Schedule, target: Target, element_bytes: int, copies: Copies
 ) -> Resources:
@@ -330,6 +381,21 @@ def check_k_step(schedule: Schedule, element_bytes: int, dtype: str) -> None:
             f"schedule '{schedule}' has a K step of {schedule.block[2]}, expected a "
             f"multiple of {step} for {dtype}"
         )
+
+
+def role_registers(threads: int) -> tuple[int, int] | None:
+    """Registers of a thread that copies and of one that computes, by setmaxnreg.
+
+    threads: that compute, of whole warpgroups; one more copies. None where all have
+    enough. Multiples of 8 from 24 on, together no more than an SM has: PTX ISA,
+    setmaxnreg. Those of copying warps are as CUTLASS has them.
+    """
+    groups = threads // (WARPGROUP * WARP_SIZE)
+    if groups < 2:
+        return None
+    copying = {2: 40, 3: 32}.get(groups, 24)
+    of_all = _REGISTERS // (WARPGROUP * WARP_SIZE) - copying
+    return copying, of_all // groups // 8 * 8
 
 
 def split_step(schedule: Schedule, element_bytes: int) -> int:

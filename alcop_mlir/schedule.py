@@ -1,10 +1,10 @@
 """A schedule: the parameters of one pipelined contraction.
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
-`raster=8 split_k=4 sweeps=2 rectangle=16` where these are not 1. A text that leaves
-out tiles or stages is `Partial`: what it does not say is chosen. Dictionary form, as
-stored in `#alcop.schedule<{...}>`, records and bundles: the same names, with lists of
-integers, or one integer.
+`raster=8 split_k=4 sweeps=2 rectangle=16` where these are not 1, and `engine=wgmma`
+where that is not mma. A text that leaves out tiles or stages is `Partial`: what it does
+not say is chosen. Dictionary form, as stored in `#alcop.schedule<{...}>`, records and
+bundles: the same names, with lists of integers, one integer, or a word.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from alcop_mlir import codec
 from alcop_mlir.codec import Range, Written
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE, WARPGROUP
 
 MAX_SHARED_STAGES = 8
 MAX_REGISTER_STAGES = 4
@@ -34,11 +34,13 @@ _MAX_TILE = 1 << 16  # far more than shared memory holds
 _Extent = Annotated[int, Range(1, _MAX_TILE)]
 _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
+Engine = Literal["mma", "wgmma"]
+MMA, WGMMA = get_args(Engine)
 # The parameters that are one integer.
 _SINGLE = ("raster", "split_k", "sweeps", "rectangle")
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
-_PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*)", re.ASCII)
+_PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*|[a-z]\w*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class _Parameters:
     split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
     sweeps: Annotated[int, Range(1, MAX_SWEEPS)] = 1
     rectangle: Annotated[int, Range(1, MAX_RECTANGLE)] = 1
+    engine: Engine = MMA
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class Schedule(_Parameters):
         1 is all channels of a tap, then the next tap
     rectangle: how wide the rectangles of positions of a window are that blocks compute,
         each of block M positions: of 128, 16 is 8x16; 1 is rows, not rectangles
+    engine: what multiplies: mma.sync of a warp, or wgmma of four warps that have the
+        same columns (sm_90a); a warpgroup more then copies, and stages are slots of
+        the ring that it fills, and groups of wgmma in flight, one more
     """
 
     def __post_init__(self) -> None:
@@ -81,7 +87,7 @@ class Schedule(_Parameters):
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Threads of a block that compute."""
         return self.warps[0] * self.warps[1] * WARP_SIZE
 
     @property
@@ -92,14 +98,15 @@ class Schedule(_Parameters):
     def __str__(self) -> str:
         return " ".join(f"{name}={_join(v)}" for name, v in self.to_dict().items())
 
-    def to_dict(self) -> dict[str, list[int] | int]:
+    def to_dict(self) -> dict[str, list[int] | int | str]:
         """The dictionary form; single integers are left out where they are 1."""
-        made: dict[str, list[int] | int] = {
+        made: dict[str, list[int] | int | str] = {
             "block": [*self.block],
             "warp": [*self.warp],
             "stages": [*self.stages],
         }
-        return made | {n: getattr(self, n) for n in _SINGLE if getattr(self, n) > 1}
+        made |= {n: getattr(self, n) for n in _SINGLE if getattr(self, n) > 1}
+        return made if self.engine == MMA else made | {"engine": self.engine}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schedule:
@@ -127,6 +134,22 @@ class Schedule(_Parameters):
         if self.warps[0] * self.warps[1] > MAX_WARPS:
             raise ConfigError(
                 f"schedule: {self.warps[0] * self.warps[1]} warps, at most {MAX_WARPS}"
+            )
+        if self.engine == WGMMA:
+            self._check_warpgroups()
+
+    def _check_warpgroups(self) -> None:
+        """Four warps multiply together: they have the same columns."""
+        down, across = self.warps
+        if down % WARPGROUP or across > 1:
+            raise ConfigError(
+                f"schedule: {down} by {across} warps, expected {WARPGROUP}*n by 1: "
+                "wgmma is computed by four warps with the same columns"
+            )
+        if self.warp[1] > MAX_WGMMA_N:
+            raise ConfigError(
+                f"schedule: warp N is {self.warp[1]}, wgmma has at most {MAX_WGMMA_N} "
+                "columns"
             )
 
 
@@ -188,9 +211,9 @@ class Decision:
     sure: float | None = None
 
 
-def _values(text: str) -> dict[str, list[int] | int]:
+def _values(text: str) -> dict[str, list[int] | int | str]:
     """The dictionary form of the text form."""
-    values: dict[str, list[int] | int] = {}
+    values: dict[str, list[int] | int | str] = {}
     for part in text.split():
         match = _PART.fullmatch(part)
         if match is None:
@@ -200,6 +223,9 @@ def _values(text: str) -> dict[str, list[int] | int]:
             )
         if match[1] in values:
             raise ConfigError(f"schedule: '{match[1]}' is given twice")
+        if not match[2][0].isdigit():
+            values[match[1]] = match[2]
+            continue
         numbers = [int(number) for number in match[2].split(",")]
         single = match[1] in _SINGLE and len(numbers) == 1
         values[match[1]] = numbers[0] if single else numbers
@@ -219,5 +245,7 @@ def _check_steps(values: _Parameters) -> None:
             raise ConfigError(f"schedule: {name} is {value}, must be {step}*n")
 
 
-def _join(values: Sequence[int] | int) -> str:
-    return str(values) if isinstance(values, int) else ",".join(map(str, values))
+def _join(values: Sequence[int] | int | str) -> str:
+    if isinstance(values, (int, str)):
+        return str(values)
+    return ",".join(map(str, values))

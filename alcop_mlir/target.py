@@ -33,8 +33,13 @@ MMA_F16_SHAPE = (16, 8, 16)  # m, n, k of one mma.sync; [PTX] mma.sync.m16n8k16
 # Along k, of one mma.sync whatever its operands' type: m16n8k16 of f16 and bf16,
 # m16n8k8 of tf32 (4 bytes each), m16n8k32 of s8; [PTX] "Matrix Fragments for mma"
 MMA_K_BYTES = 32
+WARPGROUP = 4  # warps that execute a wgmma together; [PTX] wgmma
+WGMMA_M = 64  # rows of one wgmma; [PTX] wgmma.mma_async, "Register fragments"
+MAX_WGMMA_N = 256  # columns; the same
 
 
+TENSOR_MAP_BYTES = 128  # CUDA driver API, CUtensorMap
+TENSOR_MAP_ALIGNMENT = 64  # bytes, of a parameter; the same
 _NAME = re.compile(r"sm_(\d+)([a-z]?)")
 
 
@@ -84,6 +89,11 @@ class Target:
     def compute_capability(self) -> int:
         """80 for sm_80."""
         return int(_parsed(self.name)[0])
+
+    @property
+    def has_wgmma(self) -> bool:
+        """Whether warpgroups multiply by wgmma: sm_90a; [PTX] wgmma.mma_async."""
+        return self.name == "sm_90a"
 
     def runs_on(self, capability: int) -> bool:
         """Whether its PTX runs on a GPU of that compute capability."""

@@ -14,6 +14,10 @@ without this dialect read them:
   alcop.prepare = {...}    what of a function's arguments another one computes once
   alcop.chain = {role}     the role of an op in a chain of contractions; of the first
                            also {batch, start, scale, ...}, see alcop-tile-chains
+  alcop.boxes = {columns, swizzle}  a buffer holds tiles as TMA leaves them: in boxes of
+                           so many columns, swizzled by a pattern of so many bytes
+  alcop.wgmma              a contraction of such tiles, of the four warps of a warpgroup
+  alcop.tensor_map         a parameter of a kernel is a CUtensorMap, passed by value
   alcop.reason = "..."     why a pass left an op unchanged
 
 Ops: the four synchronisation primitives of the ALCOP paper (arXiv 2210.16691,
@@ -81,6 +85,7 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.rectangles import Rectangles
 
 ARBITRARY = "alcop.arbitrary"
+BOXES = "alcop.boxes"
 CHAIN = "alcop.chain"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"
@@ -90,8 +95,10 @@ OTHER_ROWS = "alcop.other_rows"
 PIPELINES = "alcop.pipelines"
 PREPARE = "alcop.prepare"
 REASON = "alcop.reason"
+TENSOR_MAP = "alcop.tensor_map"
 SCHEDULE_SOURCE = "alcop.schedule_source"
 VARIANTS = "alcop.variants"
+WGMMA = "alcop.wgmma"
 PIPELINE = "alcop.pipeline"
 WINDOW = "alcop.window"
 RECTANGLES = "alcop.rectangles"
@@ -322,6 +329,12 @@ def set_rectangles(rows: ir.Operation, order: Rectangles) -> None:
     """Let the rows of an `alcop.rows` be in this order."""
     given = {"places": order.places, "sides": order.sides}
     rows.operation.attributes[RECTANGLES] = to_attribute(given)
+
+
+def put_boxes(alloc: ir.Operation, columns: int, swizzle: int) -> None:
+    """Say that a buffer holds tiles as TMA leaves them; see `TensorBoxes`."""
+    given = {"columns": columns, "swizzle": swizzle}
+    alloc.operation.attributes[BOXES] = to_attribute(given)
 
 
 def drop(op: ir.Operation, attribute: type) -> None:

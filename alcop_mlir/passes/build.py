@@ -208,6 +208,12 @@ def opaque(value: ir.Value) -> Any:
     return arith.index_cast(ir.IndexType.get(), moved)
 
 
+def unrealized(kind: ir.Type, value: ir.Value) -> Any:
+    """A value as another type, which a later conversion makes the same."""
+    cast = "builtin.unrealized_conversion_cast"
+    return ir.Operation.create(cast, [kind], [value]).results[0]
+
+
 # -- memory and lanes ------------------------------------------------------------------
 
 

@@ -65,6 +65,7 @@ class AlcopCompile(NamedPipeline):
         on_launches = (
             with_options("alcop-plan-pipelines", target=self.target),
             "alcop-multi-buffer",
+            "alcop-specialize-warps",
             "alcop-expand-pipelines",
             "canonicalize",
             "cse",
@@ -222,6 +223,7 @@ class AlcopPipeline(NamedPipeline):
                 tail=self.tail,
             ),
             "alcop-multi-buffer",
+            "alcop-specialize-warps",
             "alcop-expand-pipelines",
             "canonicalize",
             "cse",

@@ -76,6 +76,7 @@ PASSES = {
     "alcop-version-loops": "pipelining.version_loops:VersionLoops",
     "alcop-plan-pipelines": "pipelining.plan_pipelines:PlanPipelines",
     "alcop-multi-buffer": "pipelining.multi_buffer:MultiBuffer",
+    "alcop-specialize-warps": "pipelining.specialize_warps:SpecializeWarps",
     "alcop-expand-pipelines": "pipelining.expand_pipelines:ExpandPipelines",
     "alcop-place-waits": "pipelining.place_waits:PlaceWaits",
     "alcop-make-async": "pipelining.make_async:MakeAsync",

@@ -24,10 +24,11 @@ from alcop_mlir.manifest.kernels import (
     Kernel,
     Pointer,
     SizeValue,
+    TensorMap,
     number_of_blocks,
 )
 from alcop_mlir.runtime import bundle as bundles
-from alcop_mlir.runtime import call, cuda, weights, workspace
+from alcop_mlir.runtime import call, cuda, tensor_maps, weights, workspace
 from alcop_mlir.runtime.arrays import (
     Array,
     check,
@@ -40,7 +41,6 @@ from alcop_mlir.runtime.arrays import (
 from alcop_mlir.runtime.constants import Constants
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.guards import chooser
-from alcop_mlir.runtime.manifest_check import check_supported
 from alcop_mlir.runtime.workspace import Workspace
 from alcop_mlir.target import MAX_GRID, TARGETS, Target, newest_target
 
@@ -70,8 +70,6 @@ class Program:
 
     device: "cuda", "emulator", or "auto": where the arrays of the call are
     emulation: runs kernels on the emulator, with options
-
-    Raises ConfigError where the function needs what cannot be launched yet.
     """
 
     def __init__(
@@ -84,7 +82,6 @@ class Program:
         check_known("device", device, DEVICES)
         self.bundle = bundle
         self.function = bundle.function(function)
-        check_supported(self.function)
         self.device = device
         self.emulation = emulation
         self._modules: dict[tuple[int, str], dict[str, Any]] = {}
@@ -184,7 +181,9 @@ class Program:
         emulation = self.emulation or Emulation()
         for number, (kernel, grid) in enumerate(planned.runs):
             workspace.mark_unwritten(space, scratch, number)
-            arguments = list(_given(kernel, values, planned.sizes))
+            arguments = list(
+                _given(kernel, values, planned.sizes, tensor_maps.on_emulator)
+            )
             emulation.launch(self.bundle.code_of(kernel).ptx, kernel, grid, arguments)
         return made
 
@@ -225,7 +224,7 @@ class Program:
             for kernel, grid in planned.runs:
                 arguments = tuple(
                     np.int64(one) if isinstance(one, int) else one
-                    for one in _given(kernel, values, planned.sizes)
+                    for one in _given(kernel, values, planned.sizes, _map_on_gpu)
                 )
                 load = self._load(cupy, device, kernel)
                 load(grid, kernel.block, arguments, shared_mem=kernel.shared_bytes)
@@ -376,10 +375,20 @@ def grid_of(kernel: Kernel, sizes: Mapping[str, int]) -> Dim3:
     return x, y, z
 
 
+def _map_on_gpu(one: TensorMap, address: Any, sizes: Mapping[str, int]) -> Any:
+    return tensor_maps.on_gpu(one, int(address), sizes)
+
+
 def _given(
-    kernel: Kernel, values: Mapping[str, Any], sizes: Mapping[str, int]
+    kernel: Kernel,
+    values: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    map_of: Callable[[TensorMap, Any, Mapping[str, int]], Any],
 ) -> Iterator[Any]:
-    """The kernel's arguments; `values` are arrays and sizes by name."""
+    """The kernel's arguments; `values` are arrays and sizes by name.
+
+    map_of: what is passed for a tensor map of one of these arrays
+    """
     for one in kernel.arguments:
         if isinstance(one, Pointer):
             yield values[one.array]
@@ -388,6 +397,8 @@ def _given(
             yield (
                 values[extent] if isinstance(extent, str) else number_of(extent, sizes)
             )
+        else:
+            yield map_of(one, values[one.array], sizes)
 
 
 def _cupy() -> Any:

@@ -67,21 +67,6 @@ def check_data(manifest: Manifest, contents: Mapping[str, bytes]) -> None:
             )
 
 
-def check_supported(function: Function) -> None:
-    """ConfigError for what a manifest can say and no launch can do yet."""
-    maps = [
-        f"kernel '{kernel.name}' takes a tensor map of {one.array!r}"
-        for kernel in function.kernels
-        for one in kernel.arguments
-        if isinstance(one, TensorMap)
-    ]
-    for found in maps:
-        raise ConfigError(
-            f"{function.name!r} cannot be launched: {found}, which this version does "
-            "not support"
-        )
-
-
 def _check_constant(constant: Constant, files: Collection[str]) -> None:
     where = f"constant {shown(constant.name)}"
     if constant.file not in files:
@@ -96,7 +81,6 @@ def _check_constant(constant: Constant, files: Collection[str]) -> None:
 
 
 def _check_function(function: Function) -> None:
-    check_supported(function)
     where = f"function {shown(function.name)}"
     sizes = named_sizes(function.parameters)
     given = [parameter.name for parameter in function.parameters]
@@ -118,7 +102,8 @@ def _check_function(function: Function) -> None:
             raise ConfigError(f"{where}: unknown size {shown(size)}")
     for kernel in function.kernels:
         for argument in kernel.arguments:
-            if isinstance(argument, Pointer) and argument.array not in arrays:
+            is_array = isinstance(argument, (Pointer, TensorMap))
+            if is_array and argument.array not in arrays:
                 raise ConfigError(
                     f"kernel '{kernel.name}': unknown array {shown(argument.array)}"
                 )
@@ -166,6 +151,9 @@ def _sizes_used(function: Function) -> Iterator[str]:
         for argument in kernel.arguments:
             if isinstance(argument, SizeValue):
                 yield from names(argument.size)
+            elif isinstance(argument, TensorMap):
+                for extent in (*argument.shape, *argument.strides):
+                    yield from names(extent)
     for polynomial in _polynomials(function):
         for _, factors in polynomial.terms:
             yield from factors

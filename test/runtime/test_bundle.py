@@ -216,8 +216,8 @@ def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
             r"arguments\[0\].array: missing",
         ),
         (
-            lambda m: _kernel(m).update(arguments=[TENSOR_MAP]),
-            "kernel 'matmul' takes a tensor map of 'A', which this version does not",
+            lambda m: _kernel(m).update(arguments=[{**TENSOR_MAP, "array": "Z"}]),
+            "kernel 'matmul': unknown array .Z",
         ),
         (
             lambda m: _parameter(m).update(dtype="f8"),

@@ -24,7 +24,6 @@ from alcop_mlir.manifest.kernels import (
     Condition,
     Divisible,
     Launch,
-    TensorMap,
     Variant,
 )
 from alcop_mlir.polynomials import collected, constant, size
@@ -239,37 +238,6 @@ def test_each_factor_counts(factors: int) -> None:
 )
 def test_conditions_are_readable(condition: Condition, text: str) -> None:
     assert str(condition) == text
-
-
-TENSOR_MAP = TensorMap(
-    array="A",
-    dtype="f16",
-    shape=(constant(48), constant(64)),
-    strides=(constant(96),),
-    box=(64, 64),
-    element_strides=(1, 1),
-    swizzle=128,
-)
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
-        (
-            matmul(arguments=(TENSOR_MAP,)),
-            "kernel 'matmul' takes a tensor map of 'A', which this version does not",
-        ),
-    ],
-)
-def test_what_cannot_be_launched_yet_is_refused(
-    function: Function, message: str, tmp_path: Path
-) -> None:
-    """Not silently left out: neither launched nor stored."""
-    with pytest.raises(ConfigError, match=f"'matmul' cannot be launched: {message}"):
-        Program(bundle(function))
-    with pytest.raises(ConfigError, match="cannot be stored"):
-        save(bundle(function), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_code_is_stored_once_per_module(tmp_path: Path) -> None:

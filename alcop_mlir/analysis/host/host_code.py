@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.host.host_values import HostValues
+from alcop_mlir.analysis.host.tensor_maps import tensor_map
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import is_repeatable
@@ -39,7 +40,13 @@ _LAUNCH = "gpu.launch_func"
 _ASSERT = "cf.assert"
 _MOST_VARIANTS = 64  # of a launch; branches in a row inside of a branch multiply
 # Besides ops without effects; memory is the launcher's.
-_NEEDS_NO_DEVICE = ("func.return", "memref.alloc", "memref.dealloc", "scf.yield")
+_NEEDS_NO_DEVICE = (
+    "func.return",
+    "memref.alloc",
+    "memref.dealloc",
+    "scf.yield",
+    "nvgpu.tma.create.descriptor",
+)
 
 
 @dataclass(frozen=True)
@@ -165,7 +172,10 @@ def _kernel(op: Any, values: HostValues) -> Kernel | NotCompiled:
         *(constant(v) for v in (op.blockSizeX, op.blockSizeY, op.blockSizeZ)),
         0 if shared is None else constant(shared),
     ]
-    arguments = [values.argument(value) for value in op.kernelOperands]
+    arguments = [
+        values.argument(value) or tensor_map(value, values)
+        for value in op.kernelOperands
+    ]
     if None in grid or None in sizes or None in arguments:
         return NotCompiled(
             op.operation,

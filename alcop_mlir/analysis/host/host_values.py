@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any
 
-from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.extents import extent, stride
 from alcop_mlir.analysis.ir.loops import (
     constant,
     defining_op,
@@ -212,6 +213,8 @@ class HostValues:
             return self._applied(expression, op)
         if (op := made_by(value, *_CALCULATIONS)) is None:
             return None
+        if (whole := _shown_multiple(op)) is not None:
+            return self.extent(whole)
         left, right = map(self.extent, op.operands)
         if left is None or right is None:
             return None
@@ -237,6 +240,39 @@ class HostValues:
                 is_sum = isinstance(expression, ir.AffineAddExpr)
                 return known[0] + known[1] if is_sum else known[0] * known[1]
         return None
+
+    def dimension(self, memref: ir.Value, number: int) -> Polynomial | None:
+        """The size of a dimension, in sizes of arguments; None where not known."""
+        return self._size_of(memref, number)
+
+    def stride_of(
+        self,
+        memref: ir.Value,
+        dimension: int,
+        shape: Sequence[Polynomial | None],
+        is_contiguous: bool,
+    ) -> Polynomial | None:
+        """The stride of a dimension, in elements; None where not known.
+
+        shape: of the memref; is_contiguous: whether strides follow from it
+        """
+        strides, _ = memref.type.get_strides_and_offset()
+        static = strides[dimension]
+        if not memref.type.is_dynamic_stride_or_offset(static):
+            return number(static)
+        given = stride(memref, dimension)
+        if given is not None:
+            return number(given) if isinstance(given, int) else self.extent(given)
+        if is_contiguous:
+            total: Polynomial | None = number(1)
+            for size in shape[dimension + 1 :]:
+                total = None if total is None or size is None else total * size
+            return total
+        memref = without(memref, "memref.assume_alignment")
+        if defining_op(memref) is not None:
+            return None
+        argument = ir.BlockArgument(memref).arg_number
+        return factor(self.names.stride(argument, dimension))
 
     def _size_of(self, memref: ir.Value, dimension: int) -> Polynomial | None:
         """The size of a dimension of an argument, an allocation, or a view of one."""
@@ -296,3 +332,18 @@ class HostValues:
         if defining_op(value) is not None:
             return None
         return self.names.arguments[ir.BlockArgument(value).arg_number]
+
+
+def _shown_multiple(op: ir.Operation) -> Any | None:
+    """x of `x / c * c`, which shows a promise: x is a multiple of c.
+
+    The launcher checks what is promised of rows.
+    """
+    if op.name != "arith.muli":
+        return None
+    for quotient, factor_ in permutations(op.operands):
+        divided = made_by(quotient, "arith.divui")
+        times = constant(factor_)
+        if divided is not None and times and constant(divided.operands[1]) == times:
+            return divided.operands[0]
+    return None

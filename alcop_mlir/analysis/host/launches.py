@@ -55,6 +55,7 @@ _WRITTEN_OPERAND = {
     "vector.store": 1,
     "vector.transfer_write": 1,
 }
+_TENSOR_MAP = "nvgpu.tma.create.descriptor"
 _ASYNC_COPY = "nvgpu.device_async_copy"  # operand 0 is written, and shared memory
 
 
@@ -75,6 +76,7 @@ class KernelLaunch:
     memrefs:      of the host function, used by the body; arguments of the function
                   come first, in their order
     scalars:      other values of the host function that the body uses
+    maps:         tensor maps (`nvgpu.tma.create.descriptor`) that the body uses
     sunk:         pure ops of the host function that the body uses: the kernel computes
                   them itself
     buffers:      workgroup buffers
@@ -89,6 +91,7 @@ class KernelLaunch:
     sunk: tuple[Any, ...]
     buffers: tuple[WorkgroupBuffer, ...]
     shared_bytes: int
+    maps: tuple[Any, ...] = ()
 
     @property
     def static_grid(self) -> tuple[int, ...] | None:
@@ -110,6 +113,7 @@ class Needs:
     memrefs: tuple[Any, ...]
     scalars: tuple[Any, ...]
     sunk: tuple[Any, ...]
+    maps: tuple[Any, ...] = ()
 
 
 class _Refused(Exception):
@@ -205,6 +209,7 @@ def _read(launch: ir.Operation, stored: Collection[str]) -> KernelLaunch:
         sunk=found.sunk,
         buffers=buffers,
         shared_bytes=shared_bytes,
+        maps=found.maps,
     )
 
 
@@ -229,12 +234,14 @@ def _captures(
         _follow(value, found, sunk, stored)
     memrefs = [v for v in found if isinstance(v.type, ir.MemRefType)]
     memrefs.sort(key=_argument_number)  # stable: the others keep their order
-    scalars = [v for v in found if not isinstance(v.type, ir.MemRefType)]
+    maps = [v for v in found if made_by(v, _TENSOR_MAP) is not None]
+    others = found.keys() - {*memrefs, *maps}
+    scalars = [v for v in found if v in others]
     for kind in (value.type for value in scalars):
         if not isinstance(kind, ir.IndexType | ir.IntegerType | ir.FloatType):
             reason = f"uses a value of type {kind}, expected memrefs and scalars"
             raise _Refused(launch, reason)
-    return Needs(tuple(memrefs), tuple(scalars), tuple(sunk))
+    return Needs(tuple(memrefs), tuple(scalars), tuple(sunk), tuple(maps))
 
 
 def _follow(

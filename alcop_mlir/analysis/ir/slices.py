@@ -33,16 +33,18 @@ _PURE_OPS = frozenset(
     gpu.subgroup_mma_compute gpu.subgroup_mma_constant_matrix
     gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison
     builtin.unrealized_conversion_cast alcop.im2col alcop.take
-    alcop.rows
+    alcop.rows llvm.mlir.undef llvm.extractvalue llvm.insertvalue
     """.split()
 )
 # Ops that touch no memory, but must run where they are, and as often: the threads of a
 # warp meet in them, they print, or they stop the program. A prefetch moves no data.
-# What is frozen may be another value each time.
+# What is frozen may be another value each time. A tensor map describes memory, and
+# reads none.
 _NO_MEMORY_OPS = frozenset(
     """
     gpu.shuffle gpu.rotate gpu.subgroup_reduce gpu.subgroup_broadcast gpu.ballot
     gpu.printf cf.assert memref.prefetch llvm.freeze
+    nvgpu.tma.create.descriptor
     nvvm.shfl.sync nvvm.redux.sync nvvm.vote.sync nvvm.match.sync nvvm.bar.warp.sync
     """.split()
 )

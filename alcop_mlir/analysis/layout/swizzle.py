@@ -36,6 +36,7 @@ from alcop_mlir.analysis.ir.memref_layouts import is_contiguous
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
@@ -90,8 +91,9 @@ class SwizzlePlan:
 
 
 def buffers(root: ir.Operation) -> list[Any]:
-    """The workgroup allocations in `root`."""
-    allocated = [alloc.results[0] for alloc in walk(root, "memref.alloc")]
+    """The workgroup allocations in `root`, but those that TMA swizzles."""
+    found = walk(root, "memref.alloc")
+    allocated = [one.results[0] for one in found if alcop.BOXES not in one.attributes]
     return [buffer for buffer in allocated if is_workgroup(buffer.type)]
 
 

@@ -31,15 +31,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.loops import constant
-from alcop_mlir.analysis.ir.symbols import top_level
+from alcop_mlir.analysis.ir.symbols import name_of, top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
 from alcop_mlir.bindings import ir, passmanager, vector
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
-from alcop_mlir.target import DEFAULT_TARGET, SHARED_SPACE, Target, find_target
+from alcop_mlir.target import (
+    DEFAULT_TARGET,
+    SHARED_SPACE,
+    TENSOR_MAP_BYTES,
+    Target,
+    find_target,
+)
 from alcop_mlir.transforms.kernels.approximations import approximate_powers
 from alcop_mlir.transforms.kernels.device_functions import define_called
 from alcop_mlir.transforms.kernels.eight_bit_floats import lower_eight_bit_floats
@@ -82,6 +89,7 @@ _NATIVE = frozenset(
     "affine arith builtin cf gpu llvm math memref nvgpu nvvm scf ub vector".split()
 )
 _MODULE = "gpu.module"
+_GRID_CONSTANT = "nvvm.grid_constant"
 _CAST = "builtin.unrealized_conversion_cast"
 # bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
 DYNAMIC_SHARED_ALIGNMENT = 1024
@@ -103,6 +111,8 @@ class LowerToNvvm(Pass):
         for launch in walk(op, "gpu.launch_func", enter=_is_host):
             _check_launch(launch, target)
         for kernels in walk(op, _MODULE, enter=_is_host):
+            # Upstream's conversion drops what it does not know of parameters.
+            maps = _tensor_maps(kernels)
             declare_buffers(kernels)
             _simplify_transfers(kernels)
             approximate_powers(kernels)
@@ -114,6 +124,7 @@ class LowerToNvvm(Pass):
                 _align_shared(shared)
             for function in top_level(kernels, "llvm.func"):
                 _require_block_size(function)
+                _pass_by_value(function, maps.get(name_of(function), ()))
             chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
             kernels.attributes["targets"] = ir.ArrayAttr.get([chip])
 
@@ -252,3 +263,37 @@ def _require_block_size(function: ir.Operation) -> None:
     if "nvvm.maxntid" in function.attributes:
         function.attributes["nvvm.reqntid"] = function.attributes["nvvm.maxntid"]
         del function.attributes["nvvm.maxntid"]
+
+
+def _tensor_maps(kernels: ir.Operation) -> dict[str, list[int]]:
+    """The numbers of the parameters of each kernel that are tensor maps."""
+    found = {}
+    for function in top_level(kernels, "gpu.func"):
+        attributes = function.attributes.get("arg_attrs") or ()
+        found[name_of(function)] = [
+            number
+            for number, one in enumerate(map(ir.DictAttr, attributes))
+            if alcop.TENSOR_MAP in one
+        ]
+    return found
+
+
+def _pass_by_value(function: ir.Operation, maps: Sequence[int]) -> None:
+    """Let tensor maps be in the memory of the parameters, and be read there.
+
+    The copy engine reads them where they lie: LLVM must not copy them to the stack,
+    which it does without `grid_constant`.
+    """
+    if not maps:
+        return
+    kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
+    by_value = {"llvm.byval": ir.TypeAttr.get(kind), _GRID_CONSTANT: ir.UnitAttr.get()}
+    every = [
+        {one.name: one.attr for one in ir.DictAttr(given)}
+        for given in function.attributes["arg_attrs"]
+    ]
+    for number in maps:
+        every[number] |= by_value
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(
+        list(map(ir.DictAttr.get, every))
+    )

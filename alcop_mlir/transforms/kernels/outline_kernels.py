@@ -10,10 +10,11 @@ After:   gpu.module @f_kernels { gpu.func @f(%p: memref<1xf16>) kernel {
 The kernel's parameters are a pointer per memref that it uses, in the order of the
 function's arguments; then, memref by memref, the dynamic sizes, and the strides that
 follow neither from the type nor from the sizes; then scalars; sizes, strides and index
-scalars as i64. Constants, index arithmetic and views of the host are computed again
-inside. A constant `memref.global` of unequal elements and more than 64 bytes is an
-argument of the kernels that read it, and a bundle stores its bytes; others that kernels
-read are copied into the `gpu.module`.
+scalars as i64; last the tensor maps, 128 bytes each, by value. Constants, index
+arithmetic and views of the host are computed again inside. A constant `memref.global`
+of unequal elements and more than 64 bytes is an argument of the kernels that read it,
+and a bundle stores its bytes; others that kernels read are copied into the
+`gpu.module`.
 Shared buffers become parts of one dynamic block, each at a multiple of 128 bytes, in
 the order of their allocations: `resources.shared_bytes` counts the same. Those marked
 `alcop.overlaid` overlay the others, from the beginning on; those with equal numbers
@@ -35,8 +36,8 @@ whose conversions run on `gpu.module`s. Reads `alcop.kernel`, `alcop.overlaid`,
 `alcop.shares`, `alcop.schedule`, `alcop.schedule_source`, `alcop.pipelines` and
 `alcop.fallback`, which are erased with the launch. Writes the last four on the
 `gpu.launch_func` as one plain dictionary, `alcop.decisions`, from which the kernel is
-described. Erases functions with `alcop.merged`, the `alcop.row_alignment` of what is no
-argument, and the assumptions that have it.
+described; `alcop.tensor_map` on parameters. Erases functions with `alcop.merged`, the
+`alcop.row_alignment` of what is no argument, and the assumptions that have it.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.target import TENSOR_MAP_ALIGNMENT
 from alcop_mlir.transforms.kernels.constant_buffers import (
     check_only_read,
     copy_constants,
@@ -77,6 +79,7 @@ from alcop_mlir.transforms.kernels.merged_launches import (
 from alcop_mlir.transforms.pipelining.slot_views import view_slots
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
+_POINTER = "!llvm.ptr"
 _RESERVED = ("WARP_SZ",)  # PTX's one constant that looks like an identifier
 
 
@@ -193,6 +196,7 @@ def _make_kernel(
         *map(_pointer_type, kinds),
         *[build.integer(64)] * left_open,
         *(_parameter_type(scalar.type) for scalar in launch.scalars),
+        *[ir.Type.parse(_POINTER)] * len(launch.maps),
     ]
     with ir.InsertionPoint(block):
         kernel = gpu.GPUFuncOp(
@@ -209,7 +213,8 @@ def _make_kernel(
         _move_body(launch, kernel, mapping)
     pointers = zip(entry.arguments, launch.memrefs, strict=False)
     attributes = [_pointer_attributes(one, of, noalias) for one, of in pointers]
-    attributes += [{}] * (len(inputs) - len(attributes))
+    attributes += [{}] * (len(inputs) - len(attributes) - len(launch.maps))
+    attributes += [_map_attributes()] * len(launch.maps)
     kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(
         list(map(ir.DictAttr.get, attributes))
     )
@@ -222,8 +227,10 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     mapping: dict[Any, Any] = {}
     for buffer, pointer in zip(launch.memrefs, pointers, strict=True):
         mapping[buffer] = _shaped(buffer.type, pointer, remaining)
-    for scalar, parameter in zip(launch.scalars, remaining, strict=True):
-        mapping[scalar] = _cast(parameter, scalar.type)
+    for scalar in launch.scalars:
+        mapping[scalar] = _cast(next(remaining), scalar.type)
+    for tensor_map, parameter in zip(launch.maps, remaining, strict=True):
+        mapping[tensor_map] = build.unrealized(tensor_map.type, parameter)
     for op in launch.sunk:
         build.clone(op, mapping)
     return mapping
@@ -346,6 +353,8 @@ def _launch_kernel(launch: KernelLaunch, kernels: ir.Operation, name: str) -> No
             numbers = (*build.dynamic_sizes(buffer), *_open_strides(buffer))
             operands.extend(map(_to_parameter, numbers))
         operands.extend(map(_to_parameter, launch.scalars))
+        pointer = ir.Type.parse(_POINTER)
+        operands.extend(build.unrealized(pointer, one) for one in launch.maps)
         made = gpu.LaunchFuncOp(
             [name_of(kernels), name],
             launch.grid,
@@ -416,6 +425,14 @@ def _pointer_attributes(
     elif launches.is_only_written(parameter):
         attributes["llvm.writeonly"] = ir.UnitAttr.get()
     return attributes
+
+
+def _map_attributes() -> dict[str, Any]:
+    """Those of a tensor map; alcop-lower-to-nvvm lets it be passed by value."""
+    return {
+        "llvm.align": to_attribute(TENSOR_MAP_ALIGNMENT),
+        alcop.TENSOR_MAP: ir.UnitAttr.get(),
+    }
 
 
 def _identifier(name: str) -> str:

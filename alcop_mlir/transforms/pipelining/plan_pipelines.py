@@ -64,7 +64,12 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
-from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
+from alcop_mlir.schedule import (
+    MAX_REGISTER_STAGES,
+    MAX_SHARED_STAGES,
+    WGMMA,
+    Schedule,
+)
 from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
@@ -129,7 +134,12 @@ class PlanPipelines(Pass):
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",
+            roles=stages[1] - 1 if self._has_roles(schedule) else None,
         )
+
+    def _has_roles(self, schedule: dict[str, Any] | None) -> bool:
+        """Whether the schedule asks for wgmma, and for roles with it."""
+        return (schedule or {}).get("engine") == WGMMA
 
 
 def _fetches(scope: ir.Operation) -> bool:

@@ -20,13 +20,16 @@ hold elements of another size than those that element-wise ops make of them to b
 multiplied. Buffers of bytes become views of bytes and of pairs, as ldmatrix transposes
 pairs only.
 
+Contractions marked `alcop.wgmma` read their tiles from memory as TMA leaves them: they
+become wgmma with descriptors of these, those in a row with one sum one group of them.
+
 Where rows of the output are not aligned, or begin within sectors, the warp stores them
 through shared memory, in place of tiles that are not used any more, in runs of a row.
 Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
 
 Runs after alcop-expand-pipelines, which works on whole vectors, and before
-alcop-swizzle-shared, which permutes each access. Reads and erases no attributes; ops
-that are built again keep theirs.
+alcop-swizzle-shared, which permutes each access. Reads `alcop.boxes` and `alcop.wgmma`;
+ops that are built again keep their attributes.
 """
 
 from __future__ import annotations
@@ -95,6 +98,13 @@ from alcop_mlir.transforms.tensor_cores.fragment_rows import (
 from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
 from alcop_mlir.transforms.tensor_cores.own_numbers import separate_numbers
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
+from alcop_mlir.transforms.tensor_cores.warpgroup_products import (
+    SUMS,
+    Products,
+    is_of_warpgroup,
+    is_read_by_warpgroup,
+    is_zero,
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,7 @@ class LowerMma(Pass):
                 threads,
                 LaneOffsets(threads, block.body),
                 Stages(threads, block.body),
+                Products(threads, block.body),
                 stores,
             )
             lowering.block(block.body)
@@ -154,12 +165,14 @@ class _Lowering:
     stores:       of contractions' tiles; their values may be uniform
     lowered:      fragments of the values replaced so far
     replaced:     ops to erase, each after the ops that make its operands
+    products:     of warpgroups
     """
 
     fragments: Fragments
     threads: int
     lane_offsets: LaneOffsets
     stages: Stages
+    products: Products
     stores: list[ir.Operation]
     lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
@@ -236,6 +249,8 @@ class _Lowering:
 
     def _read(self, op: ir.Operation) -> None:
         result = op.results[0]
+        if is_read_by_warpgroup(result):
+            return
         layout = self._layout(result)
         source, *rest = list(op.operands)
         indices, kind = rest[: source.type.rank], result.type
@@ -262,6 +277,9 @@ class _Lowering:
             store_accumulators(op, fragments, target, indices, self.stages)
 
     def _contract(self, op: ir.Operation) -> None:
+        if is_of_warpgroup(op):
+            self._warpgroup(op)
+            return
         values = (*multiplied(op), op.operands[2])
         operands = zip(values, contraction_layouts(op), strict=True)
         a, b, initial = (self._pieces(value, layout) for value, layout in operands)
@@ -280,6 +298,15 @@ class _Lowering:
                         a.at(m=m, k=k), across[n], accumulators[number]
                     )
         self.lowered[op.results[0]] = tuple(accumulators)
+
+    def _warpgroup(self, op: ir.Operation) -> None:
+        before, result = op.operands[SUMS], op.results[0]
+        held = None
+        if not (self.products.has(before) or is_zero(before)):
+            held = self._pieces(before, self._layout(result)).values
+        made = self.products.lower(op, held)
+        if made is not None:
+            self.lowered[result] = made
 
     def _slice(self, op: ir.Operation) -> None:
         """Take some rows and columns of pieces."""

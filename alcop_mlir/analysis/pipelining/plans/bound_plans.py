@@ -142,9 +142,11 @@ def plans_of(kernel: KernelPlan, limits: Limits) -> list[BoundPlan]:
     shared = {p.loop: p for p in kernel.pipelines if p.level == SHARED}
     register = {p.loop: p for p in kernel.pipelines if p.level == REGISTER}
     alone = [p.loop for p in register.values() if not p.carried]
-    plans = []
+    plans = [*kernel.roles.values()]
     fetched = dict(kernel.fetched)
     for loop in dict.fromkeys((*shared, *alone, *fetched)):
+        if loop in kernel.roles:
+            continue
         copied = shared.get(loop)
         inner = [
             p

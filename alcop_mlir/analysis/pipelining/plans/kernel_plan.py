@@ -22,6 +22,8 @@ class Limits:
     fetch_stages: register stages of loads from global memory; 1 means not fetched early
     vector_registers: of a thread, for the vectors of warps; None for any number
     fetch_all:    also where the assembler runs them early by itself
+    roles:        groups of wgmma in flight, where copies are a role of warps of their
+                  own; None where all warps do all
     """
 
     stages: tuple[int | None, int]
@@ -31,6 +33,7 @@ class Limits:
     fetch_stages: int = 1
     fetch_all: bool = False
     vector_registers: int | None = None
+    roles: int | None = None
 
     def noalias_in(self, loop: ir.Operation) -> bool:
         """Whether arguments do not alias in `loop`."""
@@ -78,6 +81,7 @@ class KernelPlan:
     clamped: loops that get less than was requested, each with a remark
     given:   loops that had a plan before, and the slots of the buffers in it
     fetched: the loads of loops that run before the arithmetic
+    roles:   the plans of loops whose copies are a role of warps of their own
     staged:  of the copies that are not pipelined those whose loads are: what is loaded
              waits in registers
     """
@@ -88,6 +92,7 @@ class KernelPlan:
     clamped: list[tuple[Any, str]] = field(default_factory=list)
     fetched: list[tuple[Any, tuple[Fetch, ...]]] = field(default_factory=list)
     staged: list[RejectedCopy] = field(default_factory=list)
+    roles: dict[Any, Any] = field(default_factory=dict)
 
     def accept(
         self, judged: Iterable[PipelinedCopy | RejectedCopy]

@@ -18,6 +18,7 @@ from alcop_mlir.analysis.pipelining.other_loops import unreached
 from alcop_mlir.analysis.pipelining.plans.fetch_plan import plan_fetches
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.register_plan import plan_register
+from alcop_mlir.analysis.pipelining.plans.role_plan import plan_roles
 from alcop_mlir.analysis.pipelining.plans.shared_plan import plan_shared
 from alcop_mlir.bindings import ir
 
@@ -33,6 +34,8 @@ def plan_kernel(
     plan.rejected += unreached(scope, reads=limits.stages[1] > 1)
     forms = {loop: copies_in(loop) for loop in _free_loops(scope, plan)}
     plan_shared(scope, forms, limits, plan)
+    plan_roles(limits, plan)
+    forms = {loop: own for loop, own in forms.items() if not _has_role(loop, plan)}
     plan_register(forms, limits, plan)
     plan_fetches(forms, limits, plan)
     # The other version of such a loop is pipelined: its author need do nothing.
@@ -48,3 +51,8 @@ def _free_loops(scope: ir.Operation, plan: KernelPlan) -> list[Any]:
     if not given:
         return loops
     return [one for one in loops if given.isdisjoint([one, *around(one)])]
+
+
+def _has_role(loop: ir.Operation, plan: KernelPlan) -> bool:
+    """Whether a loop, or one around it, has roles: its reads are not pipelined."""
+    return any(one in plan.roles for one in (loop, *around(loop)))

@@ -17,6 +17,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, is_loop
 from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.analysis.pipelining.copies import shared_copies
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copies_in
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
@@ -158,7 +159,8 @@ def _check_all_named(bound: BoundPlan, forms: dict[Any, CopyForm]) -> None:
     loads = {load for form in forms.values() for load in form.moved}
     for op in list(body(bound.loop).operations)[:-1]:
         op = op.operation
-        if is_pure(op) or op in bound.ops or any(r in loads for r in op.results):
+        is_load = any(result in loads for result in op.results)
+        if is_pure(op) or op in bound.ops or is_load or op.name in SYNCHRONISATION:
             continue
         raise PassError(
             op,

@@ -1,0 +1,201 @@
+"""The boxes by which the copy engine of sm_90 (TMA) copies a tile into shared memory.
+
+A tile becomes one box, or several side by side where its rows are longer than a
+swizzle's pattern. Each box is one instruction, lies in one piece, and is swizzled by
+the engine; what it has beyond the edge of its array is filled with zero. `tensor_boxes`
+answers for the copy of a tile; nothing is changed here.
+
+Limits are those of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object
+Management"), patterns those of PTX ISA, "Tensor swizzling modes".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir.alignment import (
+    base_alignment,
+    element_bytes,
+    given,
+    kept_dimensions,
+    stride_divisor,
+)
+from alcop_mlir.analysis.ir.extents import extent
+from alcop_mlir.analysis.ir.index_terms import Terms, terms
+from alcop_mlir.analysis.ir.kernels import enclosing
+from alcop_mlir.analysis.ir.loops import is_inside, made_by
+from alcop_mlir.analysis.ir.slices import captured, is_pure
+from alcop_mlir.bindings import ir
+
+MAX_RANK = 5
+MAX_BOX = 256  # elements along each dimension
+ALIGNMENT = 16  # bytes, of the array and of the distances of its rows
+ROWS_OF_PATTERN = 8  # of a swizzle
+SWIZZLES = (128, 64, 32)  # bytes that a pattern is wide; the rows of a box
+_COPIES = ("memref.copy", "alcop.copy")
+
+
+@dataclass(frozen=True)
+class TensorBoxes:
+    """How TMA copies a tile of `array`.
+
+    array:   a memref of the host, or a view that can be made there
+    offsets: of the tile in each dimension of the array, each a sum of values and ints
+    box:     elements of one box along each dimension of the array
+    count:   of the boxes that lie side by side along the innermost dimension
+    swizzle: bytes of a row of a box
+    """
+
+    array: Any
+    offsets: tuple[tuple[Any, ...], ...]
+    box: tuple[int, ...]
+    count: int
+    swizzle: int
+
+    @property
+    def elements(self) -> int:
+        """Elements of one box."""
+        return math.prod(self.box)
+
+    @property
+    def columns(self) -> int:
+        """Elements of a row of a box."""
+        return self.box[-1]
+
+
+def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
+    """The boxes of a `memref.copy` or `alcop.copy` of a tile, or why it has none."""
+    copy = copy.operation
+    if copy.name not in _COPIES:
+        return f"'{copy.name}' is no copy of a tile"
+    source, target = copy.operands
+    if source.type.element_type != target.type.element_type:
+        return "its source and buffer differ in element type"
+    tile = _tile(source, target)
+    if isinstance(tile, str):
+        return tile
+    block = enclosing(copy)
+    if block is None or not _is_of_host(tile.array, block.op):
+        return "what it copies is no memref of the host"
+    size = element_bytes(target.type)
+    row = tile.shape[-1] * size
+    width = next((w for w in SWIZZLES if row % w == 0), None)
+    if width is None:
+        least = SWIZZLES[-1]
+        return f"rows of the tile have {row} bytes, expected a multiple of {least}"
+    box = (*tile.shape[:-1], width // size)
+    return _unfit(tile.array, box, size) or TensorBoxes(
+        tile.array, tuple(tile.offsets), box, row // width, width
+    )
+
+
+@dataclass
+class _Tile:
+    """A part of `array`: offsets and extents along its dimensions.
+
+    dims: of the array, that the dimensions of the part are
+    """
+
+    array: Any
+    offsets: list[tuple[Any, ...]]
+    shape: list[int]
+    dims: list[int] = field(default_factory=list)
+
+
+def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
+    """The part of an array that a copy reads into the whole of `target`."""
+    rank = source.type.rank
+    sizes: list[Any] = list(source.type.shape)
+    own = made_by(source, "memref.subview")
+    if own is not None:
+        every = given(own, "sizes")
+        sizes = [every[number] for number in kept_dimensions(own)]
+    tile = _Tile(source, [()] * rank, list(target.type.shape), list(range(rank)))
+    while (view := made_by(tile.array, "memref.subview")) is not None:
+        if any(step != 1 for step in given(view, "strides")):
+            return "the tile leaves elements out"
+        tile = _in_source(tile, view)
+    for dim, size, extent_ in zip(tile.dims, sizes, target.type.shape, strict=True):
+        if not _fills_up_to_edge(tile, dim, size, extent_):
+            return (
+                f"the extent of the tile along dimension {dim} is neither {extent_} "
+                "nor what is left of the array"
+            )
+    if tile.dims[-1] != tile.array.type.rank - 1:
+        return "rows of the tile are not along the innermost dimension"
+    return tile
+
+
+def _in_source(tile: _Tile, view: ir.Operation) -> _Tile:
+    """A part of a view as a part of what it views."""
+    kept = kept_dimensions(view)
+    offsets = [(one,) for one in given(view, "offsets")]
+    shape = [1] * len(offsets)
+    for number, dim in enumerate(kept):
+        offsets[dim] = (*offsets[dim], *tile.offsets[number])
+        shape[dim] = tile.shape[number]
+    dims = [kept[number] for number in tile.dims]
+    return _Tile(view.operands[0], offsets, shape, dims)
+
+
+def _fills_up_to_edge(tile: _Tile, dim: int, size: Any, wanted: int) -> bool:
+    """Whether the tile has `wanted` elements, or as many as the array has left."""
+    if size == wanted or terms(size).known == wanted:
+        return True
+    total = extent(tile.array, dim)
+    if total is None:
+        return False
+    left = terms(total)
+    for offset in tile.offsets[dim]:
+        left = left.plus(terms(offset), -1)
+    if terms(size) == left:
+        return left.known is None or left.known <= wanted
+    least = made_by(size, "arith.minsi") if isinstance(size, ir.Value) else None
+    if least is None:
+        return False
+    found = [terms(one) for one in least.operands]
+    return left in found and Terms(wanted) in found
+
+
+def _is_of_host(array: ir.Value, kernel: ir.Operation) -> bool:
+    """Whether an array is made outside of the kernel, or could be."""
+    if not _is_made_in(array, kernel):
+        return True
+    owner = array.owner
+    if isinstance(owner, ir.Block) or not is_pure(owner):
+        return False
+    return all(_is_of_host(value, kernel) for value in captured(owner))
+
+
+def _is_made_in(value: ir.Value, kernel: ir.Operation) -> bool:
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        holder = owner.owner.operation
+        return holder == kernel or is_inside(holder, kernel)
+    return is_inside(owner.operation, kernel)
+
+
+def _unfit(array: ir.Value, box: tuple[int, ...], size: int) -> str | None:
+    """Why no tensor map describes the array with that box; None where one does."""
+    kind = array.type
+    if kind.rank > MAX_RANK:
+        return f"{kind} has {kind.rank} dimensions, a tensor map at most {MAX_RANK}"
+    if any(extent > MAX_BOX for extent in box):
+        text = "x".join(map(str, box))
+        return f"a box of {text} elements, expected at most {MAX_BOX} each way"
+    strides, _ = kind.get_strides_and_offset()
+    if strides[-1] != 1:
+        return f"elements of rows of {kind} are not neighbours"
+    aligned = base_alignment(array)
+    if aligned % ALIGNMENT:
+        return f"{kind} is aligned to {aligned} bytes, {ALIGNMENT} are needed"
+    for number in range(kind.rank - 1):
+        distance = stride_divisor(array, number) * size
+        if distance % ALIGNMENT:
+            return (
+                f"dimension {number} of {kind} has a distance that is a multiple of "
+                f"{distance} bytes, {ALIGNMENT} are needed"
+            )
+    return None

@@ -1,0 +1,168 @@
+"""The plan of a loop whose copies are the role of warps of their own (sm_90a).
+
+The streams of the loop become roles: one warpgroup copies, by TMA, into a ring whose
+slots mbarriers order, and the others multiply, by wgmma, and leave groups of it in
+flight. Where the loop is not such a one, `role_plan` says why. Nothing is changed here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.kernels import enclosing
+from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.synchronisation import BARRIER
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.layout.fragments import CONTRACT
+from alcop_mlir.analysis.layout.tensor_boxes import tensor_boxes
+from alcop_mlir.analysis.layout.warpgroups import warpgroup_product
+from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
+from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
+    KernelPlan,
+    Limits,
+    PipelinedLoop,
+)
+from alcop_mlir.analysis.pipelining.plans.stream_plan import (
+    COMPUTE,
+    COPY,
+    FILL,
+    LOOP,
+    MBARRIER,
+    READ,
+    Ring,
+    Stream,
+    StreamOp,
+    StreamPlan,
+)
+from alcop_mlir.analysis.pipelining.verdicts import SHARED
+from alcop_mlir.bindings import ir
+from alcop_mlir.target import WARP_SIZE, WARPGROUP
+
+_TRANSFER = "vector.transfer_read"
+_UNPLANNED = (BARRIER, "scf.for", "scf.yield")
+
+
+def plan_roles(limits: Limits, plan: KernelPlan) -> None:
+    """Give roles to the pipelined loops of `plan`, where that is asked for.
+
+    Those that cannot have them stay as they are, with a remark that says why.
+    """
+    if limits.roles is None:
+        return
+    for pipelined in plan.pipelines:
+        if pipelined.level != SHARED:
+            continue
+        found = role_plan(pipelined, limits.roles, limits.noalias_arguments)
+        if isinstance(found, Rejected):
+            text = f"no roles of warps, and mma.sync instead of wgmma: {found.reason}"
+            plan.clamped.append((found.op, text))
+        else:
+            plan.roles[pipelined.loop] = found
+
+
+def role_plan(
+    pipelined: PipelinedLoop, asked: int, noalias: bool
+) -> BoundPlan | Rejected:
+    """The plan by roles of a loop whose copies have slots, or why there is none.
+
+    asked: groups of wgmma in flight
+    """
+    loop, slots = pipelined.loop, pipelined.stages
+    products = walk(loop, CONTRACT)
+    no = (
+        _unfit_kernel(loop)
+        or _unfit_copies(pipelined)
+        or _unfit_products(loop, products)
+        or _unfit_reads(pipelined, products)
+    )
+    if no is not None:
+        return no
+    # A slot that groups in flight read is filled again once these have ended.
+    in_flight = min(asked, slots - 2)
+    copy = Stream(COPY, lead=slots - 1 - in_flight, warps=WARPGROUP)
+    compute = Stream(COMPUTE, in_flight=in_flight)
+    inner = [op for op in _ops(loop) if op.name == "scf.for"]
+    reads = [op for op in walk(loop, _TRANSFER) if _is_of(op, pipelined)]
+    named = [
+        *((op, COPY, FILL, 0) for op in pipelined.ops),
+        *((op, COMPUTE, LOOP, -1) for op in inner),
+        *((op, COMPUTE, READ, 0) for op in reads),
+    ]
+    plan = StreamPlan(
+        streams=(copy, compute),
+        ops=tuple(
+            StreamOp(number, op.name, stream, kind, ring)
+            for number, (op, stream, kind, ring) in enumerate(named)
+        ),
+        rings=(Ring(slots, MBARRIER),),
+        noalias=noalias,
+    )
+    return BoundPlan(loop, plan, tuple(op for op, *_ in named))
+
+
+def _unfit_kernel(loop: ir.Operation) -> Rejected | None:
+    block = enclosing(loop)
+    assert block is not None, loop
+    if block.op.name != "gpu.launch" or loop.parent.operation != block.op:
+        return Rejected(loop, "is not in the own block of a gpu.launch")
+    if block.threads is None or block.threads % (WARPGROUP * WARP_SIZE):
+        return Rejected(loop, f"runs in {block} threads, expected warpgroups along x")
+    for op in walk(block.op, BARRIER):
+        if op.parent.operation != loop:
+            return Rejected(op, "is a barrier of all warps outside of the loop")
+    return None
+
+
+def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
+    if pipelined.fetches:
+        return Rejected(pipelined.fetches[0].op, "is loaded for the address of a copy")
+    for op in pipelined.ops:
+        boxes = tensor_boxes(op)
+        if isinstance(boxes, str):
+            return Rejected(op, f"cannot be a copy by TMA: {boxes}")
+    planned = set(pipelined.ops)
+    for op in _ops(pipelined.loop):
+        if op in planned or op.name in _UNPLANNED:
+            continue
+        if not memory.touches(op):
+            continue
+        if op.name != _TRANSFER or not _is_of(op, pipelined):
+            return Rejected(op, "is in the loop, expected copies and products alone")
+    return None
+
+
+def _unfit_products(loop: ir.Operation, products: list[Any]) -> Rejected | None:
+    if not products:
+        return Rejected(loop, "has no contraction")
+    for op in products:
+        found = warpgroup_product(op)
+        if isinstance(found, str):
+            return Rejected(op, f"is not computed by wgmma: {found}")
+    return None
+
+
+def _unfit_reads(pipelined: PipelinedLoop, products: list[Any]) -> Rejected | None:
+    """Only wgmma understands how TMA leaves tiles in memory."""
+    known = set(products)
+    for buffer in {b for copy in pipelined.copies for b in copy.buffers}:
+        accesses = memory.accesses(buffer)
+        if not isinstance(accesses, list):
+            return Rejected(accesses, "uses a buffer of the copies in no known way")
+        for access in accesses:
+            if access.op in pipelined.ops:
+                continue
+            users = [use.owner.operation for r in access.op.results for use in r.uses]
+            if access.writes or not users or not known.issuperset(users):
+                return Rejected(access.op, "uses a tile otherwise than by wgmma")
+    return None
+
+
+def _is_of(read: ir.Operation, pipelined: PipelinedLoop) -> bool:
+    buffers = {b for copy in pipelined.copies for b in copy.buffers}
+    return memory.root(read.operands[0]) in buffers
+
+
+def _ops(loop: ir.Operation) -> list[Any]:
+    return [op.operation for op in body(loop).operations]

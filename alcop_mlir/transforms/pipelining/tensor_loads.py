@@ -1,0 +1,162 @@
+"""Builders of copies by TMA, and of the mbarriers that order them.
+
+Ops are those of upstream's nvgpu dialect: `nvgpu.tma.create.descriptor` on the host is
+an argument of the kernel afterwards, a CUtensorMap that the launcher encodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.loops import is_inside
+from alcop_mlir.analysis.ir.slices import captured
+from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
+from alcop_mlir.bindings import ir, memref, nvgpu
+from alcop_mlir.passes import build
+
+# Nanoseconds that a try_wait may sleep before it looks again: PTX ISA,
+# mbarrier.try_wait, suspendTimeHint. As CUTLASS has it, beyond any wait.
+_TICKS = 10_000_000
+
+
+def make_map(boxes: TensorBoxes, launch: ir.Operation) -> Any:
+    """The tensor map of `boxes`, on the host: just before the launch."""
+    with ir.InsertionPoint(launch):
+        array = _on_host(boxes.array, launch, {})
+        element = array.type.element_type
+        shape = "x".join(map(str, boxes.box))
+        kind = ir.Type.parse(
+            f"!nvgpu.tensormap.descriptor<tensor = memref<{shape}x{element}, 3>, "
+            f"swizzle = swizzle_{boxes.swizzle}b, l2promo = l2promo_128b, oob = zero, "
+            "interleave = none>"
+        )
+        unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), array)
+        sizes = [build.index(extent) for extent in boxes.box]
+        return nvgpu.tma_create_descriptor(kind, unranked, sizes)
+
+
+def _on_host(value: ir.Value, launch: ir.Operation, known: dict[Any, Any]) -> Any:
+    """A value of the host, or what makes it in the kernel, built again there."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not is_inside(owner.operation, launch):
+        return value
+    for operand in captured(owner):
+        _on_host(operand, launch, known)
+    if value not in known:
+        build.clone(owner.operation, known)
+    return known[value]
+
+
+@dataclass(frozen=True)
+class TensorLoad:
+    """The loads of a tile into a slot of the buffer that `target` is a view of."""
+
+    boxes: TensorBoxes
+    map: Any
+    target: Any
+
+    @property
+    def buffer(self) -> Any:
+        """The buffer with all slots."""
+        return memory.root(self.target)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all boxes of a slot, those beyond the array's edge included."""
+        size = element_bytes(self.buffer.type)
+        return self.boxes.count * self.boxes.elements * size
+
+    @property
+    def needed(self) -> list[Any]:
+        """The values that say where the tile is."""
+        parts = [part for parts in self.boxes.offsets for part in parts]
+        return [part for part in parts if isinstance(part, ir.Value)]
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that the pattern of the swizzle repeats after."""
+        return ROWS_OF_PATTERN * self.boxes.swizzle
+
+    def issue(self, mapping: Mapping[Any, Any], slot: ir.Value, full: Barriers) -> None:
+        """Build the loads; `mapping` has the values of this iteration."""
+        kind = self.buffer.type
+        slot_elements = math.prod(kind.shape[1:])
+        first = build.mul(slot, build.index(slot_elements))
+        offsets = [_sum(parts, mapping) for parts in self.boxes.offsets]
+        for number in range(self.boxes.count):
+            *outer, column = offsets
+            if number:
+                column = build.add(column, number * self.boxes.columns)
+            coordinates = [build.value(one) for one in (column, *reversed(outer))]
+            box = self._box(build.add(first, number * self.boxes.elements))
+            nvgpu.TmaAsyncLoadOp(box, full.group, self.map, coordinates, slot)
+
+    def _box(self, offset: Any) -> Any:
+        """The box at an offset in elements, as a memref."""
+        kind, box = self.buffer.type, list(self.boxes.box)
+        strides = [math.prod(box[n + 1 :]) for n in range(len(box))]
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        layout = ir.StridedLayoutAttr.get(dynamic, strides)
+        return memref.reinterpret_cast(
+            build.memref_like(kind, box, layout=layout),
+            self.buffer,
+            offsets=[offset],
+            sizes=[],
+            strides=[],
+            static_offsets=[dynamic],
+            static_sizes=box,
+            static_strides=strides,
+        )
+
+
+def _sum(parts: Sequence[Any], mapping: Mapping[Any, Any]) -> Any:
+    """The sum of values, in an iteration, and of ints."""
+    found = [
+        mapping.get(part, part) if isinstance(part, ir.Value) else part
+        for part in parts
+    ]
+    number = sum(part for part in found if isinstance(part, int))
+    values = [part for part in found if not isinstance(part, int)]
+    if not values:
+        return number
+    total = values[0]
+    for value in values[1:]:
+        total = build.add(total, value)
+    return build.add(total, number) if number else total
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """An mbarrier for each slot of a ring."""
+
+    group: Any
+
+    @staticmethod
+    def create(slots: int) -> Barriers:
+        """New ones, which nobody has initialised."""
+        kind = ir.Type.parse(
+            f"!nvgpu.mbarrier.group<memorySpace = {build.WORKGROUP}, "
+            f"num_barriers = {slots}>"
+        )
+        return Barriers(nvgpu.mbarrier_create(kind))
+
+    def initialise(self, slot: int, arrivals: int) -> None:
+        """By one thread: a phase ends after so many arrivals."""
+        nvgpu.mbarrier_init(self.group, build.index(arrivals), build.index(slot))
+
+    def expect(self, slot: ir.Value, count: int) -> None:
+        """Arrive, and let the phase wait for so many bytes."""
+        nvgpu.mbarrier_arrive_expect_tx(self.group, build.index(count), slot)
+
+    def arrive(self, slot: ir.Value) -> None:
+        """Arrive."""
+        nvgpu.MBarrierArriveOp(self.group, slot)
+
+    def wait(self, slot: ir.Value, parity: ir.Value) -> None:
+        """Wait for the end of the phase of this parity, an i1."""
+        nvgpu.mbarrier_try_wait_parity(self.group, parity, build.index(_TICKS), slot)

@@ -1,0 +1,355 @@
+"""Builders of what warps do in their roles: `CopyingRole` and `ComputingRole`.
+
+Both go through the iterations of one loop, and through the slots of one ring. Slots and
+iterations are counted in 32 bits: an index has 64, which are two registers and two
+instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import (
+    body,
+    bounds,
+    constant,
+    init_args,
+    terminator,
+    trip_count,
+    yielded,
+)
+from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
+from alcop_mlir.bindings import arith, ir, nvvm
+from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.transforms.pipelining.tensor_loads import Barriers, TensorLoad
+
+# Values of the program as it was, to those of a role.
+Mapped = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The slots that one role fills and the other reads, in turn.
+
+    full, empty: the mbarriers of each slot
+    counter:     number of the loop's carried value that counts the slots
+    """
+
+    full: Barriers
+    empty: Barriers
+    slots: int
+    counter: int
+
+    def next(self, slot: ir.Value, parity: ir.Value) -> tuple[Any, Any]:
+        """The next slot, of 32 bits, and its parity: another one after the last."""
+        following = arith.addi(slot, build.i32(1))
+        wraps = arith.cmpi(arith.CmpIPredicate.eq, following, build.i32(self.slots))
+        return arith.select(wraps, build.i32(0), following), arith.xori(parity, wraps)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A loop and what is around it.
+
+    tiles:  a loop over tiles around it, or None
+    before: ops before the loop that are built again for those who need them: all in the
+            loop over tiles, else those that have effects
+    behind: ops after the loop
+    """
+
+    loop: Any
+    tiles: Any
+    before: Sequence[Any]
+    behind: Sequence[Any]
+
+    @property
+    def outermost(self) -> Any:
+        """The op that the roles replace."""
+        return self.loop if self.tiles is None else self.tiles
+
+    def erase(self) -> None:
+        """Erase what the roles do, users first."""
+        if self.tiles is not None:
+            self.tiles.erase()
+            return
+        for op in (*reversed(self.behind), self.loop, *reversed(self.before)):
+            op.erase()
+
+    def trips(self, mapped: Mapping[Any, Any]) -> Any:
+        """How often the loop runs, in 32 bits."""
+        known = trip_count(self.loop)
+        if known is not None:
+            return build.i32(known)
+        lower, upper, step = (mapped.get(one, one) for one in bounds(self.loop))
+        room = build.most(build.sub(upper, lower), 0)
+        return to_word(arith.ceildivui(room, step))
+
+    def index(self, number: ir.Value, mapped: Mapping[Any, Any]) -> Any:
+        """The loop's index in the iteration of that number, of 32 bits."""
+        lower, _, step = (mapped.get(one, one) for one in bounds(self.loop))
+        return build.add(lower, build.mul(to_index(number), step))
+
+
+def to_word(value: ir.Value) -> Any:
+    """An index in 32 bits."""
+    return arith.index_castui(build.integer(32), value)
+
+
+def to_index(value: ir.Value) -> Any:
+    """32 bits as an index."""
+    return arith.index_castui(ir.IndexType.get(), value)
+
+
+@dataclass(frozen=True)
+class CopyingRole:
+    """One thread that fills slot after slot, as far as these are free."""
+
+    ring: Ring
+    frame: Frame
+    loads: Sequence[TensorLoad]
+
+    def build(self) -> None:
+        """Build all tiles, from the first slot on; as if each had just been freed."""
+        slot, parity = build.i32(0), arith.constant(build.integer(1), 1)
+        tiles = self.frame.tiles
+        if tiles is None:
+            self._tile({}, slot, parity)
+            return
+
+        def step(index: ir.Value, values: list[Any]) -> list[Any]:
+            mapped = {body(tiles).arguments[0]: index}
+            needed = [one for load in self.loads for one in load.needed]
+            needed += [*bounds(self.frame.loop), *init_args(self.frame.loop)]
+            inside = [one for one in needed if not _is_in(one, self.frame.loop)]
+            pending, _ = backward_slice(needed, body(self.frame.loop))
+            inside += [one for op in pending for one in op.operands]
+            _clone_needed(inside, self.frame.before, body(tiles), mapped)
+            slot, parity = values
+            return self._tile(mapped, slot, parity)
+
+        build.for_loop(bounds(tiles), [slot, parity], step)
+
+    def _tile(self, outer: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
+        """Build the loop of a tile; the slot behind its last one, and its parity."""
+        loop, inner = self.frame.loop, body(self.frame.loop)
+        others = self._carried()
+        inits = [outer.get(one, one) for one in init_args(loop)]
+
+        def step(number: ir.Value, values: list[Any]) -> list[Any]:
+            *state, slot, parity = values
+            mapped = {**outer, inner.arguments[0]: self.frame.index(number, outer)}
+            mapped |= {
+                inner.arguments[one + 1]: value
+                for one, value in zip(others, state, strict=True)
+            }
+            at = mapped[inner.arguments[self.ring.counter + 1]] = to_index(slot)
+            self.ring.empty.wait(at, parity)
+            self.ring.full.expect(at, sum(load.bytes for load in self.loads))
+            ops = [one.operation for one in inner.operations]
+            for load in self.loads:
+                _clone_needed(load.needed, ops, inner, mapped)
+                load.issue(mapped, at, self.ring.full)
+            following = [yielded(loop, one) for one in others]
+            _clone_needed(following, ops, inner, mapped)
+            made = [mapped.get(value, value) for value in following]
+            return [*made, *self.ring.next(slot, parity)]
+
+        made = build.for_loop(
+            (build.i32(0), self.frame.trips(outer), build.i32(1)),
+            [*(inits[one] for one in others), slot, parity],
+            step,
+        )
+        return list(made.results)[-2:]
+
+    def _carried(self) -> list[int]:
+        """Which carried values but the slot the copies need, now or later."""
+        found = {self.ring.counter}
+        pending = [value for load in self.loads for value in load.needed]
+        while pending:
+            _, arguments = backward_slice(pending, body(self.frame.loop))
+            numbers = {a.arg_number - 1 for a in arguments if a.arg_number} - found
+            found |= numbers
+            pending = [yielded(self.frame.loop, number) for number in numbers]
+        return sorted(found - {self.ring.counter})
+
+
+@dataclass(frozen=True)
+class ComputingRole:
+    """Warps that read slot after slot, as these are filled, and free them.
+
+    copies, inner: ops of the loop that the other role does, and that are unrolled
+    in_flight:     groups of wgmma that an iteration leaves unfinished
+    """
+
+    ring: Ring
+    frame: Frame
+    copies: Collection[Any]
+    inner: Collection[Any]
+    in_flight: int
+
+    def build(self, signals: ir.Value) -> None:
+        """Build all tiles. signals: whether a lane speaks for its warp."""
+        slot, parity = build.i32(0), arith.constant(build.integer(1), 0)
+        tiles = self.frame.tiles
+        if tiles is None:
+            self._tile({}, slot, parity, signals)
+            return
+
+        def step(index: ir.Value, values: list[Any]) -> list[Any]:
+            mapped = {body(tiles).arguments[0]: index}
+            slot, parity = values
+            return self._tile(mapped, slot, parity, signals)
+
+        build.for_loop(bounds(tiles), [slot, parity], step)
+
+    def _tile(
+        self, mapped: Mapped, slot: ir.Value, parity: ir.Value, signals: ir.Value
+    ) -> list[Any]:
+        """Build a tile; the slot behind its last one, and its parity."""
+        for op in self.frame.before:
+            build.clone(op, mapped)
+        *results, slot, parity = self._loop(mapped, slot, parity, signals)
+        mapped.update(zip(self.frame.loop.results, results, strict=True))
+        for op in self.frame.behind:
+            build.clone(op, mapped)
+        return [slot, parity]
+
+    def _loop(
+        self, mapped: Mapped, slot: ir.Value, parity: ir.Value, signals: ir.Value
+    ) -> list[Any]:
+        """Build the loop: its results, then the next slot and parity."""
+        inits = [mapped.get(one, one) for one in init_args(self.frame.loop)]
+        trips = trip_count(self.frame.loop)
+        if trips == 0:
+            return [*inits, slot, parity]
+
+        def run() -> list[Any]:
+            return self._iterations(mapped, inits, slot, parity, signals)
+
+        if trips is not None:
+            return run()
+        none = [*inits, slot, parity]
+        some = arith.cmpi(
+            arith.CmpIPredicate.ugt, self.frame.trips(mapped), build.i32(0)
+        )
+        return build.branch(some, run, lambda: none, [one.type for one in none])
+
+    def _iterations(
+        self,
+        mapped: Mapped,
+        inits: list[Any],
+        slot: ir.Value,
+        parity: ir.Value,
+        signals: ir.Value,
+    ) -> list[Any]:
+        """The first iteration, then the others, of at least one."""
+        lower = bounds(self.frame.loop)[0]
+        first = self._iteration(mapped, mapped.get(lower, lower), inits, slot, parity)
+        if not self.in_flight:
+            self._finish(slot, signals)
+        olds = [slot] * self.in_flight
+        slot, parity = self.ring.next(slot, parity)
+        count = len(inits)
+
+        def step(number: ir.Value, values: list[Any]) -> list[Any]:
+            carried, (slot, parity, *olds) = values[:count], values[count:]
+            index = self.frame.index(number, mapped)
+            following = self._iteration(mapped, index, carried, slot, parity)
+            old, *olds = [*olds, slot]
+            self._finish(old, signals, number)
+            return [*following, *self.ring.next(slot, parity), *olds]
+
+        trips = self.frame.trips(mapped)
+        loop = build.for_loop(
+            (build.i32(1), trips, build.i32(1)), [*first, slot, parity, *olds], step
+        )
+        nvvm.WgmmaWaitGroupSyncOp(0)
+        results = list(loop.results)
+        if self.frame.tiles is not None:
+            self._release(results[count + 2 :], trips, signals)
+        return results[: count + 2]
+
+    def _iteration(
+        self,
+        outer: Mapped,
+        index: ir.Value,
+        carried: list[Any],
+        slot: ir.Value,
+        parity: ir.Value,
+    ) -> list[Any]:
+        """The arithmetic of one iteration; what it yields, but for the slot."""
+        block = body(self.frame.loop)
+        at, counter = to_index(slot), self.ring.counter
+        self.ring.full.wait(at, parity)
+        values = [*carried]
+        values[counter] = at
+        mapped = {**outer, **dict(zip(block.arguments, [index, *values], strict=True))}
+        for op in (one.operation for one in list(block.operations)[:-1]):
+            if op in self.inner:
+                mapped.update(zip(op.results, _unrolled(op, mapped), strict=True))
+            elif op not in self.copies and op.name not in SYNCHRONISATION:
+                build.clone(op, mapped)
+        ends = terminator(self.frame.loop).operands
+        made = [mapped.get(value, value) for value in ends]
+        made[counter] = carried[counter]  # the ring counts
+        return made
+
+    def _finish(
+        self, old: ir.Value, signals: ir.Value, number: ir.Value | None = None
+    ) -> None:
+        """Wait for all but `in_flight` groups; free the slot that was read last.
+
+        number: of the iteration; None of the first
+        """
+        nvvm.WgmmaWaitGroupSyncOp(self.in_flight)
+        if self.in_flight > 1:
+            # The first iterations free nothing.
+            most = arith.CmpIPredicate.uge
+            late = arith.cmpi(most, number, build.i32(self.in_flight))
+            signals = arith.andi(signals, late)
+        build.branch(signals, lambda: self.ring.empty.arrive(to_index(old)))
+
+    def _release(self, olds: Sequence[Any], trips: ir.Value, signals: ir.Value) -> None:
+        """Free the slots that the last iterations have read, the oldest first."""
+        for place, old in enumerate(olds):
+            read = signals
+            if len(olds) > 1:
+                least = build.i32(len(olds) - place)
+                done = arith.cmpi(arith.CmpIPredicate.uge, trips, least)
+                read = arith.andi(signals, done)
+            build.branch(read, lambda old=old: self.ring.empty.arrive(to_index(old)))
+
+
+def _is_in(value: ir.Value, loop: ir.Operation) -> bool:
+    """Whether a value is made in the loop's own block."""
+    owner = value.owner
+    block = owner if isinstance(owner, ir.Block) else owner.operation.block
+    return block == body(loop)
+
+
+def _clone_needed(
+    values: Sequence[Any], ops: Sequence[Any], block: ir.Block, mapped: Mapped
+) -> None:
+    """Clone those of `ops`, of `block`, that `values` are computed by."""
+    needed, _ = backward_slice(list(values), block)
+    for op in ops:
+        if op in needed and not any(result in mapped for result in op.results):
+            build.clone(op, mapped)
+
+
+def _unrolled(loop: ir.Operation, mapped: Mapping[Any, Any]) -> list[Any]:
+    """All iterations of a loop with constant bounds, one after the other."""
+    lower, _, step = (constant(bound) for bound in bounds(loop))
+    trips = trip_count(loop)
+    if trips is None or lower is None or step is None:
+        raise PassError(loop, "is in a loop with roles, expected constant bounds")
+    carried = [mapped.get(value, value) for value in init_args(loop)]
+    for number in range(trips):
+        values = [build.index(lower + number * step), *carried]
+        own = {**mapped, **dict(zip(body(loop).arguments, values, strict=True))}
+        carried = build.inline(body(loop), own)
+    return carried

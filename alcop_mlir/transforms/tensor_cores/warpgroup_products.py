@@ -1,0 +1,102 @@
+"""Lowers contractions that are marked `alcop.wgmma`, as alcop-lower-mma meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.layout.warpgroups import warpgroup_product
+from alcop_mlir.bindings import gpu, ir, nvvm
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import PassError
+from alcop_mlir.transforms.tensor_cores.warpgroup_arithmetic import (
+    multiply,
+    no_sums,
+    packed,
+    unpacked,
+    warpgroup_number,
+)
+
+SUMS = 2  # operand of a contraction
+
+
+def is_of_warpgroup(contract: ir.Operation) -> bool:
+    """Whether a warpgroup computes a contraction."""
+    return alcop.WGMMA in contract.attributes
+
+
+def is_zero(value: ir.Value) -> bool:
+    """Whether all elements of a vector are the constant 0."""
+    return loops.splat(value) == 0
+
+
+def is_read_by_warpgroup(value: ir.Value) -> bool:
+    """Whether a transfer reads an operand of wgmma, which reads memory itself."""
+    uses = list(value.uses)
+    return bool(uses) and all(
+        is_of_warpgroup(use.owner.operation) and use.operand_number < SUMS
+        for use in uses
+    )
+
+
+@dataclass
+class Products:
+    """The products of a kernel of so many threads.
+
+    sums:  of products that go on, one struct for each instruction
+    group: the number of a thread's warpgroup, where it is computed
+    """
+
+    threads: int
+    body: Any
+    sums: dict[Any, list[Any]] = field(default_factory=dict)
+    group: Any = None
+
+    def has(self, value: ir.Value) -> bool:
+        """Whether a product that goes on made these sums."""
+        return value in self.sums
+
+    def lower(
+        self, op: ir.Operation, held: Sequence[Any] | None
+    ) -> tuple[Any, ...] | None:
+        """Build the wgmma of a product; those in a row with one sum are one group.
+
+        held: fragments of the sums that it adds to; None where these are zero, or of
+            the product before
+        Returns fragments of the sums; None where the next product goes on with them.
+        """
+        product = warpgroup_product(op)
+        if isinstance(product, str):
+            raise PassError(op, f"is marked for wgmma: {product}")
+        before, result = op.operands[SUMS], op.results[0]
+        sums = self.sums.pop(before, None)
+        is_new = sums is None and held is None
+        if sums is None:
+            # Orders registers and wgmma: PTX ISA, wgmma.fence.
+            sums = no_sums(product) if held is None else packed(product, held)
+            nvvm.WgmmaFenceAlignedOp()
+        sums = multiply(product, op, sums, self._group(), is_new)
+        if _goes_on(op):
+            self.sums[result] = sums
+            return None
+        nvvm.WgmmaGroupSyncAlignedOp()  # commits the group
+        return unpacked(product, sums)
+
+    def _group(self) -> Any:
+        """The number of a thread's warpgroup; computed once, where all are together."""
+        if self.group is None:
+            with ir.InsertionPoint.at_block_begin(self.body):
+                thread = gpu.thread_id(gpu.Dimension.x, upper_bound=self.threads)
+                self.group = warpgroup_number(thread)
+        return self.group
+
+
+def _goes_on(op: ir.Operation) -> bool:
+    """Whether the next product of a warpgroup adds to the same sums."""
+    uses = list(op.results[0].uses)
+    if len(uses) != 1 or uses[0].operand_number != SUMS:
+        return False
+    user = uses[0].owner.operation
+    return is_of_warpgroup(user) and user.block == op.block
