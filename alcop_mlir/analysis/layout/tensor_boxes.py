@@ -2,8 +2,8 @@
 
 A tile becomes one box, or several side by side where its rows are longer than a
 swizzle's pattern. Each box is one instruction, lies in one piece, and is swizzled by
-the engine; what it has beyond the edge of its array is filled with zero. `tensor_boxes`
-answers for the copy of a tile; nothing is changed here.
+the engine; what it has beyond the edge of its memref is filled with zero.
+`tensor_boxes` answers for the copy of a tile; nothing is changed here.
 
 Limits are those of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object
 Management"), patterns those of PTX ISA, "Tensor swizzling modes".
@@ -21,6 +21,7 @@ from alcop_mlir.analysis.ir.alignment import (
     given,
     kept_dimensions,
     stride_divisor,
+    without_casts,
 )
 from alcop_mlir.analysis.ir.extents import extent
 from alcop_mlir.analysis.ir.index_terms import Terms, terms
@@ -31,7 +32,7 @@ from alcop_mlir.bindings import ir
 
 MAX_RANK = 5
 MAX_BOX = 256  # elements along each dimension
-ALIGNMENT = 16  # bytes, of the array and of the distances of its rows
+ALIGNMENT = 16  # bytes, of the memref and of the distances of its rows
 ROWS_OF_PATTERN = 8  # of a swizzle
 SWIZZLES = (128, 64, 32)  # bytes that a pattern is wide; the rows of a box
 _COPIES = ("memref.copy", "alcop.copy")
@@ -39,16 +40,16 @@ _COPIES = ("memref.copy", "alcop.copy")
 
 @dataclass(frozen=True)
 class TensorBoxes:
-    """How TMA copies a tile of `array`.
+    """How TMA copies a tile of `memref`.
 
-    array:   a memref of the host, or a view that can be made there
-    offsets: of the tile in each dimension of the array, each a sum of values and ints
-    box:     elements of one box along each dimension of the array
+    memref:   a memref of the host, or a view that can be made there
+    offsets: of the tile in each dimension of the memref, each a sum of values and ints
+    box:     elements of one box along each dimension of the memref
     count:   of the boxes that lie side by side along the innermost dimension
     swizzle: bytes of a row of a box
     """
 
-    array: Any
+    memref: Any
     offsets: tuple[tuple[Any, ...], ...]
     box: tuple[int, ...]
     count: int
@@ -77,7 +78,7 @@ def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
     if isinstance(tile, str):
         return tile
     block = enclosing(copy)
-    if block is None or not _is_of_host(tile.array, block.op):
+    if block is None or not _is_of_host(tile.memref, block.op):
         return "what it copies is no memref of the host"
     size = element_bytes(target.type)
     row = tile.shape[-1] * size
@@ -86,26 +87,27 @@ def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
         least = SWIZZLES[-1]
         return f"rows of the tile have {row} bytes, expected a multiple of {least}"
     box = (*tile.shape[:-1], width // size)
-    return _unfit(tile.array, box, size) or TensorBoxes(
-        tile.array, tuple(tile.offsets), box, row // width, width
+    return _unfit(tile.memref, box, size) or TensorBoxes(
+        tile.memref, tuple(tile.offsets), box, row // width, width
     )
 
 
 @dataclass
 class _Tile:
-    """A part of `array`: offsets and extents along its dimensions.
+    """A part of `memref`: offsets and extents along its dimensions.
 
-    dims: of the array, that the dimensions of the part are
+    dims: of the memref, that the dimensions of the part are
     """
 
-    array: Any
+    memref: Any
     offsets: list[tuple[Any, ...]]
     shape: list[int]
     dims: list[int] = field(default_factory=list)
 
 
 def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
-    """The part of an array that a copy reads into the whole of `target`."""
+    """The part of a memref that a copy reads into the whole of `target`."""
+    source = without_casts(source)
     rank = source.type.rank
     sizes: list[Any] = list(source.type.shape)
     own = made_by(source, "memref.subview")
@@ -113,7 +115,7 @@ def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
         every = given(own, "sizes")
         sizes = [every[number] for number in kept_dimensions(own)]
     tile = _Tile(source, [()] * rank, list(target.type.shape), list(range(rank)))
-    while (view := made_by(tile.array, "memref.subview")) is not None:
+    while (view := made_by(tile.memref, "memref.subview")) is not None:
         if any(step != 1 for step in given(view, "strides")):
             return "the tile leaves elements out"
         tile = _in_source(tile, view)
@@ -121,9 +123,9 @@ def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
         if not _fills_up_to_edge(tile, dim, size, extent_):
             return (
                 f"the extent of the tile along dimension {dim} is neither {extent_} "
-                "nor what is left of the array"
+                "nor what is left of the memref"
             )
-    if tile.dims[-1] != tile.array.type.rank - 1:
+    if tile.dims[-1] != tile.memref.type.rank - 1:
         return "rows of the tile are not along the innermost dimension"
     return tile
 
@@ -137,14 +139,14 @@ def _in_source(tile: _Tile, view: ir.Operation) -> _Tile:
         offsets[dim] = (*offsets[dim], *tile.offsets[number])
         shape[dim] = tile.shape[number]
     dims = [kept[number] for number in tile.dims]
-    return _Tile(view.operands[0], offsets, shape, dims)
+    return _Tile(without_casts(view.operands[0]), offsets, shape, dims)
 
 
 def _fills_up_to_edge(tile: _Tile, dim: int, size: Any, wanted: int) -> bool:
-    """Whether the tile has `wanted` elements, or as many as the array has left."""
+    """Whether the tile has `wanted` elements, or as many as the memref has left."""
     if size == wanted or terms(size).known == wanted:
         return True
-    total = extent(tile.array, dim)
+    total = extent(tile.memref, dim)
     if total is None:
         return False
     left = terms(total)
@@ -159,11 +161,11 @@ def _fills_up_to_edge(tile: _Tile, dim: int, size: Any, wanted: int) -> bool:
     return left in found and Terms(wanted) in found
 
 
-def _is_of_host(array: ir.Value, kernel: ir.Operation) -> bool:
-    """Whether an array is made outside of the kernel, or could be."""
-    if not _is_made_in(array, kernel):
+def _is_of_host(memref: ir.Value, kernel: ir.Operation) -> bool:
+    """Whether a memref is made outside of the kernel, or could be."""
+    if not _is_made_in(memref, kernel):
         return True
-    owner = array.owner
+    owner = memref.owner
     if isinstance(owner, ir.Block) or not is_pure(owner):
         return False
     return all(_is_of_host(value, kernel) for value in captured(owner))
@@ -177,9 +179,9 @@ def _is_made_in(value: ir.Value, kernel: ir.Operation) -> bool:
     return is_inside(owner.operation, kernel)
 
 
-def _unfit(array: ir.Value, box: tuple[int, ...], size: int) -> str | None:
-    """Why no tensor map describes the array with that box; None where one does."""
-    kind = array.type
+def _unfit(memref: ir.Value, box: tuple[int, ...], size: int) -> str | None:
+    """Why no tensor map describes the memref with that box; None where one does."""
+    kind = memref.type
     if kind.rank > MAX_RANK:
         return f"{kind} has {kind.rank} dimensions, a tensor map at most {MAX_RANK}"
     if any(extent > MAX_BOX for extent in box):
@@ -188,11 +190,11 @@ def _unfit(array: ir.Value, box: tuple[int, ...], size: int) -> str | None:
     strides, _ = kind.get_strides_and_offset()
     if strides[-1] != 1:
         return f"elements of rows of {kind} are not neighbours"
-    aligned = base_alignment(array)
+    aligned = base_alignment(memref)
     if aligned % ALIGNMENT:
         return f"{kind} is aligned to {aligned} bytes, {ALIGNMENT} are needed"
     for number in range(kind.rank - 1):
-        distance = stride_divisor(array, number) * size
+        distance = stride_divisor(memref, number) * size
         if distance % ALIGNMENT:
             return (
                 f"dimension {number} of {kind} has a distance that is a multiple of "

@@ -27,15 +27,15 @@ _TICKS = 10_000_000
 def make_map(boxes: TensorBoxes, launch: ir.Operation) -> Any:
     """The tensor map of `boxes`, on the host: just before the launch."""
     with ir.InsertionPoint(launch):
-        array = _on_host(boxes.array, launch, {})
-        element = array.type.element_type
+        source = _on_host(boxes.memref, launch, {})
+        element = source.type.element_type
         shape = "x".join(map(str, boxes.box))
         kind = ir.Type.parse(
             f"!nvgpu.tensormap.descriptor<tensor = memref<{shape}x{element}, 3>, "
             f"swizzle = swizzle_{boxes.swizzle}b, l2promo = l2promo_128b, oob = zero, "
             "interleave = none>"
         )
-        unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), array)
+        unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), source)
         sizes = [build.index(extent) for extent in boxes.box]
         return nvgpu.tma_create_descriptor(kind, unranked, sizes)
 
@@ -67,7 +67,7 @@ class TensorLoad:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all boxes of a slot, those beyond the array's edge included."""
+        """Bytes of all boxes of a slot, those beyond the memref's edge included."""
         size = element_bytes(self.buffer.type)
         return self.boxes.count * self.boxes.elements * size
 
