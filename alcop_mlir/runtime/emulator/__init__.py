@@ -11,12 +11,14 @@ from alcop_mlir.runtime.emulator.hazards.reports import Hazard
 from alcop_mlir.runtime.emulator.observers.counters import Counters
 from alcop_mlir.runtime.emulator.observers.trace import TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
-from alcop_mlir.runtime.emulator.structures import Pointers, Struct, TensorMap
+from alcop_mlir.runtime.emulator.structures import Pointers, Struct
+from alcop_mlir.runtime.emulator.tensor_maps import Im2colMap, TensorMap
 
 __all__ = [
     "Counters",
     "EmulationError",
     "Hazard",
+    "Im2colMap",
     "Pointers",
     "Result",
     "Struct",

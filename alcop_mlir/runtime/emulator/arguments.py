@@ -36,18 +36,19 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Variable,
 )
 from alcop_mlir.runtime.emulator.structures import (
+    MAP_SIZE,
     POINTER,
     Pointers,
     Struct,
-    TensorMap,
     inner,
 )
+from alcop_mlir.runtime.emulator.tensor_maps import AnyMap
 
 # Bytes; PTX ISA, "Constant State Space", and what ptxas takes of a module.
 MAX_CONSTANTS = 64 * 1024
 WIDEST = 16  # bytes of an access: PTX ISA, "Vectors" and "cp.async"
 
-Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers | TensorMap
+Argument = np.ndarray | np.generic | int | float | bytes | Struct | Pointers | AnyMap
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def bind(
     Raises `EmulationError` for a wrong number or type.
     """
     kernel = program.kernel
-    args = [a.struct() if isinstance(a, TensorMap) else a for a in args]
+    args = [Struct(MAP_SIZE, {0: a}) if isinstance(a, AnyMap) else a for a in args]
     if len(args) != len(kernel.parameters):
         raise EmulationError(
             f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, got "

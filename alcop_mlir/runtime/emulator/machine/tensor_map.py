@@ -20,10 +20,23 @@ CHUNK = 16  # bytes that stay together in shared memory
 # CUtensorMapDataType, as types of PTX.
 TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "tf32")
 _MAGIC = b"tmap"
-_FORM = struct.Struct("<Q4s6B2x5I4x4Q5H5B")
+_FORM = struct.Struct("<Q4s6B2x5I4Q5H5Bx6hH")
 # Bytes of a swizzled span: how many of the bits from 7 on change those from 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _SWIZZLE_CODES = list(SWIZZLES)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What im2col mode adds: where the pixels of a copy may begin, and how many it has.
+
+    PTX ISA "Im2col mode": along W, H and D, as many of them as there are, pixels begin
+    from `lower` to `upper` behind the last element.
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    pixels: int
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,8 @@ class Layout:
 
     address: of its first element; dtype: name of a `Scalar`; sizes, box, steps: in
     elements; strides: in bytes, of all dimensions but the innermost; swizzle: bytes of
-    a swizzled span, 0 without; nan_fill: what lies outside reads as NaN, not as 0
+    a swizzled span, 0 without; nan_fill: what lies outside reads as NaN, not as 0;
+    window: of im2col mode, whose `box` is the channels of a pixel alone
     """
 
     address: int
@@ -44,6 +58,7 @@ class Layout:
     steps: tuple[int, ...]
     swizzle: int
     nan_fill: bool = False
+    window: Window | None = None
 
     @property
     def rank(self) -> int:
@@ -53,6 +68,8 @@ class Layout:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many elements of each dimension a box has in shared memory."""
+        if self.window is not None:
+            return self.box[0], self.window.pixels
         rest = (-(-n // s) for n, s in zip(self.box[1:], self.steps[1:], strict=True))
         return (self.box[0], *rest)
 
@@ -61,31 +78,11 @@ class Layout:
         """Those of a box, with what lies outside of the array."""
         return math.prod(self.counts) * self.item
 
-    def problem(self) -> str:
-        """Why cuTensorMapEncodeTiled would not take it, or ""."""
-        item, box = self.item, self.box
-        if self.address % 16:
-            return "its address is not a multiple of 16"
-        if any(not 1 <= n <= 2**32 for n in self.sizes):
-            return f"sizes {self.sizes} are not from 1 to 2^32"
-        if any(s % 16 or not 0 <= s < 2**40 for s in self.strides):
-            return f"strides {self.strides} are not multiples of 16 below 2^40"
-        if any(not 1 <= n <= 256 for n in box):
-            return f"the box {box} is not from 1 to 256"
-        if any(not 1 <= n <= 8 for n in self.steps):
-            return f"element strides {self.steps} are not from 1 to 8"
-        if box[0] * item % CHUNK:
-            return f"a row of the box has {box[0] * item} bytes, no multiple of 16"
-        if self.swizzle and box[0] * item > self.swizzle:
-            return (
-                f"a row of the box has {box[0] * item} bytes, more than the swizzle "
-                f"of {self.swizzle}"
-            )
-        return ""
-
     def pack(self) -> bytes:
         """The 128 bytes."""
         fill = [1] * (5 - self.rank)
+        window = self.window or Window((), (), 0)
+        corners = [(*corner, 0, 0, 0)[:3] for corner in (window.lower, window.upper)]
         raw = _FORM.pack(
             self.address,
             _MAGIC,
@@ -94,24 +91,24 @@ class Layout:
             self.rank,
             _SWIZZLE_CODES.index(self.swizzle),
             self.nan_fill,
-            0,
+            self.window is not None,
             *(n - 1 for n in (*self.sizes, *fill)),
             *(self.strides + (0,) * (5 - self.rank)),
-            *self.box,
-            *fill,
+            *(*self.box, 1, 1, 1, 1)[:5],
             *self.steps,
             *fill,
+            *corners[0],
+            *corners[1],
+            window.pixels,
         )
         return raw.ljust(SIZE, b"\0")
 
-    def outside(self, size: int) -> int:
+    def outside(self, size: int) -> bytes:
         """What a piece of `size` bytes outside of the array reads as."""
         if not self.nan_fill:
-            return 0
-        one = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}.get(self.item, 0)
-        return int.from_bytes(
-            one.to_bytes(self.item, "little") * (size // self.item), "little"
-        )
+            return bytes(size)
+        one = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}[self.item]
+        return one.to_bytes(self.item, "little") * (size // self.item)
 
     def boxes(self, starts: Array, chunk: int) -> tuple[Array, Array]:
         """Where the pieces of `chunk` bytes of boxes are in global memory.
@@ -133,6 +130,44 @@ class Layout:
             inside = (inside[:, None, :] & valid[:, :, None]).reshape(len(starts), -1)
         return address, inside
 
+    def columns(self, starts: Array, offsets: Array, chunk: int) -> tuple[Array, Array]:
+        """The same in im2col mode: as many pixels, with their channels.
+
+        PTX ISA "Im2col mode": the pixels of a copy begin at `starts` and go on along W,
+        then H, then D, each from `lower` to `upper` by its step, and then to the next
+        image; `offsets` (boxes, W to D) are added to where each begins.
+        """
+        window = self.window
+        assert window is not None
+        inner = starts[:, :1] + np.arange(0, self.box[0], chunk // self.item)
+        address = np.full((len(starts), window.pixels), self.address)
+        inside = np.ones(address.shape, bool)
+        turn = np.arange(window.pixels)[None]  # how often a dimension has moved on
+        for d, (low, high) in enumerate(self.corners(), start=1):
+            start, step = starts[:, d : d + 1], self.steps[d]
+            past = turn - ((high - start) // step + 1)
+            count = (high - low) // step + 1
+            at = np.where(past < 0, start + turn * step, low + past % count * step)
+            at = at + offsets[:, d - 1 : d]
+            turn = np.where(past < 0, 0, 1 + past // count)
+            address = address + at * self.strides[d - 1]
+            inside &= (at >= 0) & (at < self.sizes[d])
+        image = starts[:, -1:] + turn
+        address = address + image * self.strides[-1]
+        inside &= (image >= 0) & (image < self.sizes[-1])
+        there = (inner >= 0) & (inner < self.sizes[0])
+        address = address[:, :, None] + (inner * self.item)[:, None, :]
+        inside = inside[:, :, None] & there[:, None, :]
+        return address.reshape(len(starts), -1), inside.reshape(len(starts), -1)
+
+    def corners(self) -> list[tuple[int, int]]:
+        """Of im2col mode: where pixels begin along W, H and D, first and last."""
+        assert self.window is not None
+        sizes = self.sizes[1:-1]
+        uppers = zip(sizes, self.window.upper, strict=True)
+        last = [size - 1 + upper for size, upper in uppers]
+        return list(zip(self.window.lower, last, strict=True))
+
     def chunk(self, starts: Array) -> int:
         """The largest pieces of which each is inside of the array or outside."""
         inner = starts[:, 0] * self.item
@@ -145,22 +180,27 @@ class Layout:
 
 def unpack(raw: bytes) -> Layout | None:
     """The layout in 128 bytes, None if these are no map of the emulator."""
-    address, magic, dtype, item, rank, swizzle, nan, _, *rest = _FORM.unpack(
+    address, magic, dtype, item, rank, swizzle, nan, mode, *rest = _FORM.unpack(
         raw[: _FORM.size]
     )
     if magic != _MAGIC:
         return None
     sizes, strides, box, steps = rest[:5], rest[5:9], rest[9:14], rest[14:19]
+    window = None
+    if mode:
+        lower, upper = rest[19 : 17 + rank], rest[22 : 20 + rank]
+        window = Window(tuple(lower), tuple(upper), rest[25])
     return Layout(
         address,
         TYPES[dtype],
         item,
         tuple(n + 1 for n in sizes[:rank]),
         tuple(strides[: rank - 1]),
-        tuple(box[:rank]),
+        tuple(box[: 1 if mode else rank]),
         tuple(steps[:rank]),
         _SWIZZLE_CODES[swizzle],
         bool(nan),
+        window,
     )
 
 

@@ -118,10 +118,12 @@ def start_load(load: Load) -> None:
     access.write_shared(cohort, every, np.full(every.offset.size, poison))
 
 
-def read_global(cohort: Cohort, given: Pieces, outside: int = 0) -> Callable[[], Array]:
+def read_global(
+    cohort: Cohort, given: Pieces, outside: bytes = b""
+) -> Callable[[], Array]:
     """Checks the global side of a load; returns how to read it later.
 
-    outside: what a piece that there is not reads as
+    outside: what a piece that there is not reads as, if some are not
     """
     batch = cohort.batch
     lanes = given.other
@@ -137,7 +139,8 @@ def read_global(cohort: Cohort, given: Pieces, outside: int = 0) -> Callable[[],
         data = view.take(lanes.offset // given.size)
         if given.inside is None:
             return data
-        out = np.full(given.inside.size, outside, data.dtype)
+        # A piece of 16 bytes is moved as a complex number, which no integer stands for.
+        out = np.repeat(np.frombuffer(outside, data.dtype), given.inside.size)
         out[given.inside] = data
         return out
 

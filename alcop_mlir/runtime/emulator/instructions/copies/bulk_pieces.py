@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir.runtime.emulator.arithmetic.floats import flush
 from alcop_mlir.runtime.emulator.arithmetic.storage import UNSIGNED, Array
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
@@ -30,6 +31,15 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 
 CHUNK = 16  # bytes: PTX ISA, alignment and size of a bulk copy
 Combine = Callable[[Array, Array], Array]  # of old and new elements, as bits
+# PTX ISA "cp.reduce.async.bulk" and "cp.reduce.async.bulk.tensor", valid combinations.
+_BITS = ("b32", "b64", "u32", "s32", "u64", "s64")
+_ORDERED = ("u32", "s32", "u64", "s64", "f16", "bf16")
+REDUCTIONS = {
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), _ORDERED),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("and", "or", "xor"), _BITS),
+}
 
 
 def chunk_bytes(ins: Instruction) -> int:
@@ -126,9 +136,11 @@ def check_shared(cohort: Cohort, lanes: Lanes, count: int) -> None:
 
 def combiner(ins: Instruction, scalar: Scalar) -> Combine:
     """How a reduction combines two elements of a type, given as bits."""
-    name = next((p for p in ins.parts if p in UPDATES), "")
+    name = next((p for p in ins.parts if p in REDUCTIONS), "")
     if not name:
         raise unsupported(ins)
+    if scalar.name not in REDUCTIONS[name]:
+        raise unsupported(ins, f"there is no .{name} of {scalar.name}")
     if scalar.is_decoded:
         update = decoded_update(name, scalar)
     else:
@@ -136,6 +148,9 @@ def combiner(ins: Instruction, scalar: Scalar) -> Combine:
 
     def combine(old: Array, new: Array) -> Array:
         a, b = old.view(scalar.dtype), new.view(scalar.dtype)
+        if scalar.name == "f32":  # PTX ISA: flushes subnormals
+            flushed = flush(update(flush(a), flush(b), flush(b)))
+            return flushed.view(UNSIGNED[scalar.size])
         return update(a, b, b).view(UNSIGNED[scalar.size])
 
     return combine

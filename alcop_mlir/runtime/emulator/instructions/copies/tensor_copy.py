@@ -1,7 +1,8 @@
 """cp.async.bulk.tensor: boxes of arrays, by tensor maps.
 
-PTX ISA "cp.async.bulk.tensor", "Tensor copy". What lies outside of the array reads as
-zeros (or NaN) and is not written, but counts among the bytes of an mbarrier.
+PTX ISA "cp.async.bulk.tensor", "Tensor copy", in tile and im2col mode. What lies
+outside of the array reads as zeros (or NaN) and is not written, but counts among the
+bytes of an mbarrier.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from alcop_mlir.runtime.emulator.machine.tensor_map import (
     swizzled,
     unpack,
 )
+from alcop_mlir.runtime.emulator.machine.tensor_map_rules import CORNER_BITS, problem
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -57,15 +59,23 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 ALIGNMENT = 128  # PTX ISA: of the shared side of a tensor copy
 
 
+# PTX ISA, "Target ISA Notes" of the instruction: these are of later targets.
+LATER = ("tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128")
+
+
 def copy_tensor(t: Translator, ins: Instruction) -> Op:
-    """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor, in tile mode."""
-    if any(p.startswith("im2col") or "gather" in p for p in ins.parts):
-        raise unsupported(ins)
+    """cp.async.bulk.tensor and cp.reduce.async.bulk.tensor."""
+    later = [part for part in LATER if part in ins.parts]
+    if later:
+        raise unsupported(ins, f".{later[0]} is of sm_100")
     operands = list(ins.operands)
     loads = isinstance(operands[1], Vector)
     tensor = operands.pop(1 if loads else 0)
     find = at_shared(t, operands[0], ins, reaches_cluster(ins))
     targets = None
+    columns = any(part.startswith("im2col") for part in ins.parts)
+    shifts = list(elements(operands.pop(2))) if loads and columns else []
+    shift = [t.read(item, SCALARS["u16"], ins) for item in shifts]
     if loads:
         blocks = multicast_mask(t, ins, operands[2:])
         targets = Destinations(objects(t, operands[1], ins), blocks)
@@ -75,6 +85,8 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
     corner = [t.read(item, SCALARS["s32"], ins) for item in elements(tensor.items[1])]
     if f"{len(corner)}d" not in ins.parts:
         raise unsupported(ins, "as many coordinates as dimensions are expected")
+    if columns and (len(corner) < 3 or (loads and len(shift) != len(corner) - 2)):
+        raise unsupported(ins, "im2col mode has offsets for all but the first and last")
     reduces = ins.parts[1] == "reduce"
 
     def one(cohort: Cohort, issuers: Lanes, layout: Layout) -> None:
@@ -83,10 +95,17 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
             [every.pick(read(cohort.R)).astype(np.int64) for read in corner], axis=1
         )
         _check_box(cohort, issuers, layout)
+        given = [every.pick(read(cohort.R)).astype(np.int64) for read in shift]
         unit = layout.chunk(corners)
         if reduces:
             unit = layout.item
-        address, inside = layout.boxes(corners, unit)
+        if columns:
+            offsets = np.zeros((len(corners), len(corner) - 2), np.int64)
+            offsets = np.stack(given, axis=1) if given else offsets
+            _check_column(every, layout, corners, offsets)
+            address, inside = layout.columns(corners, offsets, unit)
+        else:
+            address, inside = layout.boxes(corners, unit)
         step = np.arange(0, layout.bytes, CHUNK)
 
         def pieces_at(there: Lanes, chosen: Array) -> Pieces:
@@ -105,7 +124,7 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
 
     def run(cohort: Cohort, mask: Mask) -> None:
         lanes = find(cohort, mask)
-        for part, layout in _by_map(cohort, lanes, map_at, len(corner)):
+        for part, layout in _by_map(cohort, lanes, map_at, len(corner), columns):
             one(cohort, part, layout)
 
     return run
@@ -121,7 +140,7 @@ def _map_address(t: Translator, operand: Operand, ins: Instruction) -> Read:
 
 
 def _by_map(
-    cohort: Cohort, lanes: Lanes, address: Read, rank: int
+    cohort: Cohort, lanes: Lanes, address: Read, rank: int, columns: bool
 ) -> Iterator[tuple[Lanes, Layout]]:
     """The lanes with each map."""
     if not lanes.offset.size:
@@ -131,19 +150,26 @@ def _by_map(
     maps = np.unique(at).tolist()
     for one in maps:
         part = lanes if len(maps) == 1 else every.only(np.flatnonzero(at == one))
-        yield part, _layout(cohort.batch, part, one, rank)
+        yield part, _layout(cohort.batch, part, one, rank, columns)
 
 
-def _layout(batch: Batch, lanes: Lanes, address: int, rank: int) -> Layout:
+def _layout(
+    batch: Batch, lanes: Lanes, address: int, rank: int, columns: bool
+) -> Layout:
     if address % 64:
         raise lane_fault(lanes, 0, f"tensor map at 0x{address:x}, no multiple of 64,")
     raw = _bytes_at(batch, address)
     found = None if raw is None else unpack(raw)
     if found is None:
-        raise lane_fault(lanes, 0, f"there is no tensor map at address 0x{address:x},")
-    why = found.problem()
+        why = "(128 bytes that the driver has encoded are not understood)"
+        raise lane_fault(
+            lanes, 0, f"there is no tensor map at address 0x{address:x} {why},"
+        )
+    why = problem(found)
     if found.rank != rank:
         why = f"it has {found.rank} dimensions"
+    elif (found.window is not None) != columns:
+        why = f"it is of {'tile' if columns else 'im2col'} mode"
     if why:
         raise lane_fault(lanes, 0, f"the tensor map does not fit: {why},")
     return found
@@ -172,3 +198,22 @@ def _check_box(cohort: Cohort, issuers: Lanes, layout: Layout) -> None:
             f"{ALIGNMENT},",
         )
     check_shared(cohort, issuers, layout.bytes)
+
+
+def _check_column(
+    issuers: Lanes, layout: Layout, starts: Array, offsets: Array
+) -> None:
+    """PTX ISA "Im2col mode": where a copy may begin, and how large offsets are."""
+    last = (1 << CORNER_BITS[layout.rank - 2]) - 1
+    for d, (low, high) in enumerate(layout.corners(), start=1):
+        odd = (starts[:, d] < low) | (starts[:, d] > high)
+        if odd.any():
+            entry = int(odd.argmax())
+            at = int(starts[entry, d])
+            why = f"coordinate {at} of dimension {d} is not from {low} to {high},"
+            raise lane_fault(issuers, entry, f"{why} where a column may begin,")
+        odd = offsets[:, d - 1] > last
+        if odd.any():
+            entry = int(odd.argmax())
+            why = f"im2col offset {int(offsets[entry, d - 1])} is not from 0 to {last},"
+            raise lane_fault(issuers, entry, why)
