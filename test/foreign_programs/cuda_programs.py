@@ -53,6 +53,10 @@ def _plain(name: str, model: Callable, **more) -> Program:
     return Program("plain.cu", name, model, **more)
 
 
+def _cluster(name: str, model: Callable, **more) -> Program:
+    return Program("clusters.cu", name, model, **{"blocks": 8, **more})
+
+
 def _cub(name: str, model: Callable, **more) -> Program:
     return Program("cub_blocks.cu", name, model, **{"per": 512, **more})
 
@@ -71,6 +75,16 @@ def _sorts(each: int) -> Callable:
         return np.concatenate([*parts, y[n:]])
 
     return model
+
+
+def _exchanged(x: Array, y: Array, n: int) -> Array:
+    return x.reshape(-1, 2, 128)[:, ::-1].reshape(-1)
+
+
+def _round(x: Array, y: Array, n: int) -> Array:
+    blocks = x.reshape(-1, 3, 128)
+    turns = [(k + 1) * np.roll(blocks, k, axis=1) for k in range(3)]
+    return np.sum(turns, axis=0).reshape(-1)
 
 
 def _transposed(x: Array, y: Array, n: int) -> Array:
@@ -234,4 +248,14 @@ PROGRAMS = (
     _cub("adjdiff", _neighbours(512, np.subtract, None)),
     _cub("heads", _neighbours(512, np.not_equal, 1)),
     _cub("shuf", _shifted, per=128),
+    _cluster("cluster_exchange", _exchanged),
+    _cluster("cluster_sums", _sums(512), size=2),
+    _cluster(
+        "cluster_histogram",
+        lambda x, y, n: np.bincount(x & 31, minlength=32),
+        dtype="u4",
+        size=32,
+    ),
+    _cluster("cluster_ring", _round, blocks=6),
+    _cluster("cluster_scan", _scans(256)),
 )

@@ -48,7 +48,9 @@ def test_a_correct_program(name: str, built: Callable[[str], str]) -> None:
 # Mutants: one synchronisation of the kernel is left out -------------------------------
 
 SYNCHRONISATION = re.compile(
-    r"^\s*(?:bar(?:rier)?(?:\.warp)?\.sync|cp\.async\.wait_group)\b[^;]*;", re.M
+    r"^\s*(?:bar(?:rier)?(?:\.warp)?\.sync|cp\.async\.wait_group)\b[^;]*;"
+    r"|^\s*barrier\.cluster\.arrive;\s*barrier\.cluster\.wait;",
+    re.M,
 )
 MUTATED = (
     "transpose_f",
@@ -59,6 +61,11 @@ MUTATED = (
     "bitonic",
     "async_sums",
     "red_rake",
+    "cluster_exchange",
+    "cluster_sums",
+    "cluster_histogram",
+    "cluster_ring",
+    "cluster_scan",
 )
 
 
@@ -88,6 +95,7 @@ EQUIVALENT = {
         8: "no copy goes to the stage that was read: there are none left",
         11: "no copy comes after the last stage",
     },
+    "cluster_scan": {14: "the barrier of the cluster comes after it"},
     "red_rake": {1: "bar.warp.sync before redux.sync, after all shared accesses"},
 }
 MODES = [

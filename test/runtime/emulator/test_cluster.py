@@ -237,7 +237,7 @@ def test_stores(generic: bool, visibility: str, schedule: str) -> None:
     if generic:
         store = "cvt.u64.u32 %d0, %far; cvta.shared::cluster.u64 %d0, %d0;"
         store += "st.u32 [%d0], %c0;"
-    body = f"{REGISTERS} {store} {MEET} ld.shared.u32 %v, [%at]; {STORE_V}"
+    body = f"{REGISTERS} {MEET} {store} {MEET} ld.shared.u32 %v, [%at]; {STORE_V}"
     out, result = run(body, visibility=visibility, schedule=schedule)
     np.testing.assert_array_equal(out, peers(step=-1)[:, None] * 64 + np.arange(64))
     assert result.hazards == ()

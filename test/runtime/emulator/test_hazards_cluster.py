@@ -26,6 +26,7 @@ START = """
     setp.ne.u32 %p1, %i, 0; setp.ne.u32 %p2, %rank, 0;
 """
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+BEGIN = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;\n"
 SAVE = "st.global.u32 [%out], %v;\n"
 
 
@@ -76,7 +77,9 @@ def test_reads_and_writes_race(visibility: str, schedule: str) -> None:
     assert found(again, **options) & {"write-after-read", "read-after-write"}
     ordered = again.replace("bar.sync 0;", MEET)
     assert found(ordered, **options) == set()
-    both = "st.shared::cluster.u32 [%far], %c0; st.shared.u32 [%at], %i;" + MEET
+    both = (
+        f"{BEGIN} st.shared::cluster.u32 [%far], %c0; st.shared.u32 [%at], %i;" + MEET
+    )
     assert "write-after-write" in found(both, **options)
     atomics = "red.shared::cluster.add.u32 [%far], 1; red.shared.add.u32 [%at], 1;"
     first = f"st.shared.u32 [%at], 0; {MEET}"
@@ -86,7 +89,7 @@ def test_reads_and_writes_race(visibility: str, schedule: str) -> None:
 
 
 def test_a_report_names_both_blocks() -> None:
-    (hazard,) = run(exchange("bar.sync 0;"), blocks=2).hazards[:1]
+    (hazard,) = run(BEGIN + exchange("bar.sync 0;"), blocks=2).hazards[:1]
     text = str(hazard)
     assert hazard.kind == "read-after-write"
     assert "nothing of scope .cluster between" in text
@@ -112,6 +115,29 @@ def test_global_memory_of_a_cluster(visibility: str, schedule: str) -> None:
     assert races & {"read-after-write", "write-after-read"}
     far = body.replace("FLIP", "128").replace("MEET", MEET)
     assert found(far, **options) == {"block-conflict"}
+
+
+@in_every_mode
+@pytest.mark.parametrize("access", ["st", "atom", "arrive"])
+def test_a_block_may_not_have_begun(
+    access: str, visibility: str, schedule: str
+) -> None:
+    options = {"visibility": visibility, "schedule": schedule}
+    there = {
+        "st": "st.shared::cluster.u32 [%far], 5;",
+        "atom": "atom.shared::cluster.exch.b32 %v, [%far], 5;",
+        "arrive": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%farbar];",
+    }
+    init = "@%p1 bra R; mbarrier.init.shared.b64 [bar], 100;"
+    init += "fence.mbarrier_init.release.cluster; R:\n"
+    body = f"{init}{BEGIN}{there[access]}{MEET}"
+    assert "block-not-begun" not in found(body, **options)
+    late, why = body.replace(BEGIN, "bar.sync 0;"), ""
+    try:
+        reported = found(late, **options)
+    except EmulationError as error:
+        reported, why = set[str](), str(error)
+    assert "block-not-begun" in reported or "there is no mbarrier at" in why
 
 
 # --- mbarriers, and scopes ----------------------------------------------------------
@@ -253,6 +279,7 @@ def test_phases(visibility: str, schedule: str) -> None:
         add.u32 %peer, %rank, 1; and.b32 %peer, %peer, 3;
         mapa.shared::cluster.u32 %far, %at, %peer;
         mov.u32 %v, %c0; mov.u32 %c1, 0;
+        {BEGIN}
     TURN:
         st.shared::cluster.u32 [%far], %v;
         barrier.cluster.arrive;

@@ -1,8 +1,9 @@
 """The race shadow of shared memory that several blocks of a cluster access.
 
 A block may end while others still access its shared memory: what they do has to be
-ordered before its end. And what a copy from one block to another has read is known to
-whoever has waited for its mbarrier, which lies in the other block.
+ordered before its end, and after its begin (CUDA C++ Programming Guide, "Distributed
+Shared Memory": all blocks have to exist). And what a copy from one block to another has
+read is known to whoever has waited for its mbarrier, which lies in the other block.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
-from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_ENDED, WRITE_AFTER_READ
+from alcop_mlir.runtime.emulator.hazards.reports import (
+    BLOCK_ENDED,
+    BLOCK_NOT_BEGUN,
+    WRITE_AFTER_READ,
+)
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import (
     ATOMIC,
     IN_FLIGHT,
@@ -62,21 +67,32 @@ class ClusterShadow(AsyncShadow):
 
     def on_far_access(self, lanes: Lanes) -> None:
         """An access by lanes of which some reach into another block."""
-        if self.ended is None or not self.ended.any():
-            return
-        access = SharedAccess(self, lanes)
+        access, clocks = SharedAccess(self, lanes), self.clocks
+        if self.copies > 1:
+            lanes = lanes.widened()
         rank = self._rank_of(access)[:, 0]
         copy = np.broadcast_to(access.copy[:, 0], rank.shape)
-        gone = self.ended[copy, rank]
-        gone &= rank != access.warp[:, 0] // self.clocks.block_warps
-        if gone.any():
-            entry = int(gone.argmax())
-            what = (
-                f"warp {self.texts.names.warp(int(access.warp[entry, 0]))} accesses "
-                f"shared byte {self.texts.byte_of(lanes, entry)}, which has ended: "
-                f"`{lanes.ins.text}`"
-            )
-            self.reports.add(self.texts.at_entry(BLOCK_ENDED, what, lanes, entry, None))
+        far = rank != access.warp[:, 0] // clocks.block_warps
+        known = clocks.horizon.reshape(-1).take(access.row[:, 0] + clocks.began + rank)
+        self._report_far(BLOCK_NOT_BEGUN, far & (known <= EPOCH), access, lanes)
+        if self.ended is not None:
+            self._report_far(BLOCK_ENDED, far & self.ended[copy, rank], access, lanes)
+
+    def _report_far(
+        self, kind: str, bad: Array, access: SharedAccess, lanes: Lanes
+    ) -> None:
+        if not bad.any():
+            return
+        entry = int(bad.argmax())
+        why = "which has ended"
+        if kind == BLOCK_NOT_BEGUN:
+            why = "which may not have begun: no barrier.cluster before"
+        what = (
+            f"warp {self.texts.names.warp(int(access.warp[entry, 0]))} accesses "
+            f"shared byte {self.texts.byte_of(lanes, entry)}, {why}: "
+            f"`{lanes.ins.text}`"
+        )
+        self.reports.add(self.texts.at_entry(kind, what, lanes, entry, None))
 
     def on_block_end(self, ended: Array, ins: Instruction) -> None:
         """These blocks have ended, bool (blocks, ranks); `ins` is the last they did."""

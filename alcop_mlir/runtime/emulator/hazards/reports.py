@@ -21,6 +21,7 @@ UNFINISHED = "unfinished-at-exit"
 WRITE_WHILE_READ = "write-while-read"
 BLOCK_CONFLICT = "block-conflict"
 BLOCK_ENDED = "block-ended"
+BLOCK_NOT_BEGUN = "block-not-begun"
 EQUAL_WRITES = "equal-writes"
 # What has no effect on any result: worth a note.
 NOTES = (NEVER_WAITED, EQUAL_WRITES, warpgroups.NEVER_WAITED)

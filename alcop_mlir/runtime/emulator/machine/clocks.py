@@ -50,8 +50,14 @@ class Clocks:
         self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
         # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
         self.pairs: Array | None = None
+        # The first of a column for each block, -1 where there is one: who knows that it
+        # has begun.
+        self.began = -1
         if self.block_warps < warps:
             self.scoped = self.add_columns(warps)
+            self.began = self.add_columns(warps // self.block_warps)
+            own = np.arange(warps)
+            self.horizon[:, own, self.began + own // self.block_warps] += EPOCH
 
     def reading_column(self, warp: Array, writer: Array) -> Array:
         """The column that says whether `warp` sees what column `writer` has written.
@@ -111,11 +117,15 @@ class Clocks:
         self.step(active)
 
     def inits_of(self, released: Array) -> Array:
-        """Of what is released, (n, columns), that of fence.mbarrier_init alone."""
+        """Of what is released, (n, columns), that of fence.mbarrier_init alone.
+
+        And which blocks have begun.
+        """
         out = np.zeros_like(released)
-        if self.inited >= 0:
-            part = slice(self.inited, self.inited + self.warps)
-            out[:, part] = released[:, part]
+        groups = {self.inited: self.warps, self.began: self.warps // self.block_warps}
+        for first, count in groups.items():
+            if first >= 0:
+                out[:, first : first + count] = released[:, first : first + count]
         return out
 
     def split_scoped(self, released: Array) -> tuple[Array, Array]:
