@@ -19,13 +19,15 @@ import pytest
 from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.manifest.kernels import Argument, Pointer, SizeValue
+from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.machine import memory as machine
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
+from alcop_mlir.runtime.emulator.machine.warps import Shape
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.program import link
-from alcop_mlir.runtime.emulator.schedule import Budget, Runner, make_picker
+from alcop_mlir.runtime.emulator.schedule import Runner, make_picker
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 from alcop_mlir.runtime.guards import chooser
 from alcop_mlir.runtime.launch import grid_of
@@ -256,8 +258,7 @@ class Arrays:
             batch = Batch(
                 translated.loaded,
                 np.array([number]),
-                grid,
-                self.kernel.block,
+                Shape(grid, self.kernel.block),
                 self.memory,
                 early=False,
             )

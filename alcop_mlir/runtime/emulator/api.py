@@ -12,6 +12,7 @@ import numpy as np
 from alcop_mlir import limits
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
+from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.hazards.cluster_shadow import ClusterShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
@@ -34,7 +35,7 @@ from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.program import Program, link
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
-from alcop_mlir.runtime.emulator.schedule import Budget, Runner, make_picker
+from alcop_mlir.runtime.emulator.schedule import Runner, make_picker
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
 
 # Blocks that run together: beyond about 64 the cost per block no longer falls.

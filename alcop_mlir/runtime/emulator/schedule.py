@@ -12,17 +12,15 @@ any) one that can run go on.
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.instructions.calls import Callee, return_addresses
 from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.warpgroup_multiply import (
@@ -52,7 +50,6 @@ from alcop_mlir.runtime.emulator.waits import Waits
 
 Picker = Callable[[list[Cohort]], Cohort]
 SCHEDULES = ("lockstep", "ascending", "descending", "random")
-DEFAULT_INSTRUCTION_LIMIT = 1_000_000_000
 # After so many spans another front than the lowest gets a turn, so that a lane that
 # spins on memory cannot keep away the one it waits for.
 FAIR_TURN = 1024
@@ -75,43 +72,6 @@ def make_picker(schedule: str) -> Picker:
     if found[1] == "descending":
         return lambda cohorts: cohorts[-1]
     return lambda cohorts: cohorts[0]
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What the run of a kernel may take.
-
-    instructions: of warps, for a batch of blocks
-    started:      when the run did, a moment of `perf_counter`
-    """
-
-    instructions: int
-    seconds: float
-    started: float
-
-    @classmethod
-    def from_now(cls, instructions: int | None, seconds: float | None) -> Budget:
-        """Starts now; without a limit of seconds, and one of instructions of ours."""
-        most = instructions or DEFAULT_INSTRUCTION_LIMIT
-        return cls(most, math.inf if seconds is None else seconds, perf_counter())
-
-    def spent(self) -> float:
-        """Seconds since the start."""
-        return perf_counter() - self.started
-
-    def check(self, taken: int, at: Instruction) -> None:
-        """EmulationError where a batch has taken so many instructions, or too long."""
-        if taken > self.instructions:
-            raise EmulationError(
-                f"the instruction limit of {self.instructions} warp instructions for a "
-                f"batch of blocks is reached at PTX line {at.line}; "
-                f"the kernel may not end (raise instruction_limit if it does)"
-            )
-        if self.spent() > self.seconds:
-            raise EmulationError(
-                f"the time limit of {self.seconds:.3g} seconds is reached at PTX line "
-                f"{at.line}; the kernel may not end (raise time_limit if it does)"
-            )
 
 
 class Runner:

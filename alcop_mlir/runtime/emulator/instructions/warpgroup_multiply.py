@@ -22,7 +22,7 @@ from alcop_mlir.runtime.emulator.arithmetic.matrix_descriptors import (
     chunk_addresses,
 )
 from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64, Array
-from alcop_mlir.runtime.emulator.instructions import access, warpgroup_product
+from alcop_mlir.runtime.emulator.instructions import bounds, warpgroup_product
 from alcop_mlir.runtime.emulator.instructions.matrix_multiply import fragment_slots
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
@@ -225,7 +225,7 @@ def _check_bounds(cohort: Cohort, active: Array, at: Array, ins: Instruction) ->
     offset = at.reshape(*at.shape[:2], -1) - SHARED_START
     if int(offset.min()) < 0 or int(offset.max()) > last:
         read = OperandRead(cohort, active, offset, CHUNK, ins)
-        access.check_shared(cohort, read.lanes())
+        bounds.check_shared(cohort, read.lanes())
 
 
 def _check_registers(cohort: Cohort, form: WarpgroupForm, active: Array) -> None:

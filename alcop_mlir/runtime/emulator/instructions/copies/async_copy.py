@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, S64, Array
-from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions import access, bounds
 from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
@@ -95,7 +95,7 @@ def _plan(
 ) -> PendingCopy:
     """Checks the source of every lane and sorts out which bytes will be read."""
     size = lanes.size
-    where = lanes.pick_blocks(access.global_offset(address)).reshape(-1)
+    where = lanes.pick_blocks(bounds.global_offset(address)).reshape(-1)
     source = lanes.widened().at(where)
     filled: Array | None = None
     read_bytes: Array | None = None
@@ -107,7 +107,7 @@ def _plan(
             read_bytes, source = count[filled], source.only(filled)
             if (read_bytes == size).all():
                 read_bytes = None
-    access.check_global(cohort, source, read_bytes)
+    bounds.check_global(cohort, source, read_bytes)
     shadow = cohort.batch.global_shadow
     if where.size and shadow is not None and read_bytes is None:
         shadow.on_read(source)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions import bounds
 from alcop_mlir.runtime.emulator.instructions.copies.bulk_load import (
     Destinations,
     Load,
@@ -118,7 +118,7 @@ def _bulk(t: Translator, ins: Instruction, source: str, target: str) -> Op:
             return
         check_shared(cohort, issuers, count)
         every = issuers.widened()
-        start = every.pick(access.global_offset(address(cohort.R)))
+        start = every.pick(bounds.global_offset(address(cohort.R)))
         odd = np.flatnonzero(start % CHUNK)
         if odd.size:
             why = "the global address of a bulk copy is no multiple of 16,"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, Array
-from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions import access, bounds
 from alcop_mlir.runtime.emulator.instructions.copies.bulk_pieces import (
     CHUNK,
     Combine,
@@ -129,7 +129,7 @@ def read_global(
     lanes = given.other
     if given.inside is not None:
         lanes = lanes.only(np.flatnonzero(given.inside))
-    access.check_global(cohort, lanes)
+    bounds.check_global(cohort, lanes)
     if batch.global_shadow is not None and lanes.offset.size:
         batch.global_shadow.on_read(lanes)
     access.note_global(cohort, lanes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions import access, bounds
 from alcop_mlir.runtime.emulator.instructions.copies.bulk_pieces import Combine, Pieces
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
@@ -47,7 +47,7 @@ class Store(PendingStore):
         if given.inside is not None:
             chosen = np.flatnonzero(given.inside)
             lanes, data, copy = lanes.only(chosen), data[chosen], copy[chosen]
-        access.check_written(cohort, lanes)
+        bounds.check_written(cohort, lanes)
         if self.combine is None:
             access.put_global(cohort, lanes, data)
             return
