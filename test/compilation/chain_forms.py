@@ -1,4 +1,4 @@
-"""Chains of two contractions with softmax between them, as MLIR on tensors."""
+"""Chains of two contractions with softmax, or maps, between them, on tensors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 MASKS = ("none", "causal", "window", "additive", "columns", "boolean", "capped")
+MAPS = ("sigmoid", "squared", "decay", "inverse")
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Form:
     tokens:     the tensors have heads inside of tokens, and so has the result
     keys_first: rows of keys are along N in memory
     maximum:    the op that combines elements of a row
+    weights:    "softmax", or one of MAPS: no row is reduced
     """
 
     batch: int = 1
@@ -31,6 +33,7 @@ class Form:
     tokens: bool = False
     keys_first: bool = False
     maximum: str = "maximumf"
+    weights: str = "softmax"
     scale: float = 0.25
     lines: list[str] = field(default_factory=list, compare=False)
 
@@ -44,7 +47,7 @@ class Form:
         v, v_type = self._heads("v", g, n, d)
         if self.groups > 1:
             keys, v = self._shared(keys, n, k), self._shared(v, n, d)
-        scores, rows = f"tensor<{b}x{h}x{m}x{n}xf32>", f"tensor<{b}x{h}x{m}xf32>"
+        scores = f"tensor<{b}x{h}x{m}x{n}xf32>"
         out = f"tensor<{b}x{h}x{m}x{d}xf32>"
         self._add(
             f"""
@@ -75,37 +78,11 @@ class Form:
     %0 = arith.mulf %a, %scale : f32
 {code}
     linalg.yield %masked : f32
-  }} -> {scores}
-  %er = tensor.empty() : {rows}
-  %fl = linalg.fill ins(%low : f32) outs(%er : {rows}) -> {rows}
-  %max = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
-      ins(%x : {scores}) outs(%fl : {rows}) {{
-  ^bb0(%a: f32, %c: f32):
-    %0 = arith.{self.maximum} %a, %c : f32
-    linalg.yield %0 : f32
-  }} -> {rows}
-  %w = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
-      ins(%x, %max : {scores}, {rows}) outs(%es : {scores}) {{
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %0 = arith.subf %a, %b : f32
-    %1 = math.exp %0 : f32
-    linalg.yield %1 : f32
-  }} -> {scores}
-  %fz = linalg.fill ins(%zero : f32) outs(%er : {rows}) -> {rows}
-  %sum = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
-      ins(%w : {scores}) outs(%fz : {rows}) {{
-  ^bb0(%a: f32, %c: f32):
-    %0 = arith.addf %a, %c : f32
-    linalg.yield %0 : f32
-  }} -> {rows}
-  %ep = tensor.empty() : tensor<{b}x{h}x{m}x{n}x{t}>
-  %p = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
-      ins(%w, %sum : {scores}, {rows}) outs(%ep : tensor<{b}x{h}x{m}x{n}x{t}>) {{
-  ^bb0(%a: f32, %b: f32, %c: {t}):
-    %0 = arith.divf %a, %b : f32
-    %1 = arith.truncf %0 : f32 to {t}
-    linalg.yield %1 : {t}
-  }} -> tensor<{b}x{h}x{m}x{n}x{t}>
+  }} -> {scores}"""
+        )
+        self._add(self._softmax() if self.weights == "softmax" else self._mapped())
+        self._add(
+            f"""
   %eo = tensor.empty() : {out}
   %zo = linalg.fill ins(%zero : f32) outs(%eo : {out}) -> {out}
   %o = linalg.generic {{indexing_maps = [#mk, #kn, #mn], {_parallel(4, 1)}}}
@@ -145,6 +122,56 @@ class Form:
             + "".join(self.lines)
             + f"\n  return {result} : {kind}\n}}\n"
         )
+
+    def _softmax(self) -> str:
+        """The code that makes %p of %x, of rows."""
+        b, h, m, n, t = self.batch, self.heads, self.m, self.n, self.dtype
+        scores, rows = f"tensor<{b}x{h}x{m}x{n}xf32>", f"tensor<{b}x{h}x{m}xf32>"
+        return f"""
+  %er = tensor.empty() : {rows}
+  %fl = linalg.fill ins(%low : f32) outs(%er : {rows}) -> {rows}
+  %max = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
+      ins(%x : {scores}) outs(%fl : {rows}) {{
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.{self.maximum} %a, %c : f32
+    linalg.yield %0 : f32
+  }} -> {rows}
+  %w = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
+      ins(%x, %max : {scores}, {rows}) outs(%es : {scores}) {{
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  }} -> {scores}
+  %fz = linalg.fill ins(%zero : f32) outs(%er : {rows}) -> {rows}
+  %sum = linalg.generic {{indexing_maps = [#id, #row], {_parallel(3, 1)}}}
+      ins(%w : {scores}) outs(%fz : {rows}) {{
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.addf %a, %c : f32
+    linalg.yield %0 : f32
+  }} -> {rows}
+  %ep = tensor.empty() : tensor<{b}x{h}x{m}x{n}x{t}>
+  %p = linalg.generic {{indexing_maps = [#id, #row, #id], {_parallel(4)}}}
+      ins(%w, %sum : {scores}, {rows}) outs(%ep : tensor<{b}x{h}x{m}x{n}x{t}>) {{
+  ^bb0(%a: f32, %b: f32, %c: {t}):
+    %0 = arith.divf %a, %b : f32
+    %1 = arith.truncf %0 : f32 to {t}
+    linalg.yield %1 : {t}
+  }} -> tensor<{b}x{h}x{m}x{n}x{t}>"""
+
+    def _mapped(self) -> str:
+        """The code that makes %p of %x, element by element."""
+        b, h, m, n, t = self.batch, self.heads, self.m, self.n, self.dtype
+        scores, weights = (f"tensor<{b}x{h}x{m}x{n}x{kind}>" for kind in ("f32", t))
+        return f"""
+  %ep = tensor.empty() : {weights}
+  %p = linalg.generic {{indexing_maps = [#id, #id], {_parallel(4)}}}
+      ins(%x : {scores}) outs(%ep : {weights}) {{
+  ^bb0(%a: f32, %c: {t}):
+{_MAPPED[self.weights]}
+    %w = arith.truncf %weight : f32 to {t}
+    linalg.yield %w : {t}
+  }} -> {weights}"""
 
     def _add(self, text: str) -> None:
         self.lines.append(text)
@@ -216,6 +243,8 @@ _CONSTANTS = """
   %low = arith.constant 0xFF800000 : f32
   %scale = arith.constant SCALE : f32
   %cap = arith.constant 3.0 : f32
+  %one = arith.constant 1.0 : f32
+  %rate = arith.constant 0.0625 : f32
   %eight = arith.constant 20 : i64"""
 _INDICES = """\
     %i = linalg.index 2 : index
@@ -237,6 +266,27 @@ _CAPPED = """\
     %1 = arith.divf %0, %cap : f32
     %2 = math.tanh %1 : f32
     %masked = arith.mulf %2, %cap : f32"""
+
+# "inverse": what does not exist as a column must not become an infinite weight.
+_MAPPED = {
+    "sigmoid": """\
+    %0 = arith.negf %a : f32
+    %1 = math.exp %0 : f32
+    %2 = arith.addf %1, %one : f32
+    %weight = arith.divf %one, %2 : f32""",
+    "squared": """\
+    %0 = arith.maximumf %a, %zero : f32
+    %weight = arith.mulf %0, %0 : f32""",
+    "decay": _INDICES
+    + """\
+    %far = arith.subi %n, %m : i64
+    %distance = arith.sitofp %far : i64 to f32
+    %lost = arith.mulf %distance, %rate : f32
+    %left = math.exp2 %lost : f32
+    %kept = arith.mulf %a, %left : f32
+    %weight = arith.select %sees, %kept, %zero : f32""",
+    "inverse": "    %weight = arith.divf %one, %a : f32",
+}
 
 
 def _parallel(loops: int, reductions: int = 0) -> str:
@@ -262,4 +312,25 @@ def drawn(number: int) -> Form:
         keys_first=choose.random() < 0.2,
         maximum=choose.choice(("maximumf", "maxnumf")),
         scale=choose.choice((0.125, 0.5, 3.0)),
+    )
+
+
+def drawn_map(number: int) -> Form:
+    """A form that reduces no row, with more scores than operands and results."""
+    choose = random.Random(number)
+    groups = choose.choice((1, 1, 2))
+    return Form(
+        batch=choose.choice((1, 2)),
+        heads=groups * choose.choice((1, 2)),
+        groups=groups,
+        m=choose.choice((144, 150, 200, 257)),
+        n=choose.choice((136, 144, 200, 264)),
+        k=choose.choice((16, 32)),
+        d=choose.choice((16, 32)),
+        dtype=choose.choice(("f16", "bf16")),
+        mask=choose.choice(("none", "additive", "columns", "boolean", "capped")),
+        tokens=choose.random() < 0.4,
+        keys_first=choose.random() < 0.2,
+        scale=choose.choice((0.125, 0.5, 3.0)),
+        weights=choose.choice(MAPS),
     )

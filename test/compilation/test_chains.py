@@ -1,4 +1,4 @@
-"""Chains of contractions and softmax as one kernel, on the emulator.
+"""Chains of contractions with softmax or maps between as one kernel, on the emulator.
 
 Random forms are checked against the reference of the program as given, with NaN,
 infinities and the largest numbers among the inputs; rows that are masked as a whole,
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chain_forms import MASKS, Form, drawn
+from chain_forms import MAPS, MASKS, Form, drawn, drawn_map
 
 from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
@@ -46,6 +46,10 @@ CASES = {
     "one row, keys across": Form(m=1, n=72, heads=4, groups=2, keys_first=True),
     "five rows": Form(m=5, n=90, heads=4, groups=2, mask="columns"),
     "15 rows, window": Form(m=15, n=150, mask="window", dtype="bf16"),
+    **{name: Form(weights=name, m=150, n=200) for name in MAPS},
+    "squared, bf16": Form(weights="squared", dtype="bf16", n=128, m=130),
+    "decay, tokens": Form(weights="decay", tokens=True, m=130, n=136, batch=2),
+    "sigmoid, groups": Form(weights="sigmoid", heads=4, groups=2, m=200, n=136),
 }
 
 
@@ -77,6 +81,13 @@ def test_a_chain_is_one_kernel(name: str) -> None:
 @pytest.mark.parametrize("number", range(24))
 def test_random_chains(number: int) -> None:
     form = drawn(number)
+    check = checked(form, MODES[number % len(MODES)], seed=number)
+    assert check.ok, (form, check)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_random_chains_without_reductions(number: int) -> None:
+    form = drawn_map(number)
     check = checked(form, MODES[number % len(MODES)], seed=number)
     assert check.ok, (form, check)
 
@@ -214,10 +225,42 @@ class Staged(compiler.Options):
         return f"builtin.module({text})"
 
 
+@pytest.mark.parametrize("mode", range(len(MODES)))
+@pytest.mark.parametrize("n", [192, 200])
+def test_weights_that_are_not_finite_are_those_of_the_program(
+    n: int, mode: int
+) -> None:
+    """NaN, infinities, and what overflows f16; no column beyond the last counts."""
+    form = Form(batch=1, heads=1, m=144, n=n, mask="additive", weights="squared")
+    draw = np.random.default_rng(5)
+    q, k, v = (
+        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16) for rows in (144, n, n)
+    )
+    mask = np.zeros((1, 1, 144, n), np.float32)
+    mask[:, :, 3] = -np.inf
+    mask[:, :, 5, 7] = np.nan
+    mask[:, :, 6, 8] = np.inf
+    mask[:, :, 7, n - 1] = 300  # 9e4, infinite in f16
+    bundle = bundle_of(form)
+    given = (q, k, v, mask)
+    made = Program(bundle, None, "emulator", Emulation(MODES[mode]))(*given)
+    found = np.asarray(made, np.float64)[0, 0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = q[0, 0].astype(float) @ k[0, 0].astype(float).T * form.scale
+        weights = np.square(np.maximum(scores + mask[0, 0], 0)).astype(np.float16)
+        wanted = weights.astype(float) @ v[0, 0].astype(float)
+    np.testing.assert_allclose(found, wanted, rtol=4e-3, atol=4e-3)
+    assert (found[3] == 0).all()
+    assert np.isnan(found[5]).all()
+    assert np.isinf(found[[6, 7]]).all()
+    assert np.isfinite(np.delete(found, [5, 6, 7], axis=0)).all()
+
+
+@pytest.mark.parametrize("weights", ["softmax", "decay"])
 @pytest.mark.parametrize("stages", ["2,1", "2,2", "3,1", "3,2"])
-def test_any_number_of_stages_gives_the_same_bits(stages: str) -> None:
+def test_any_number_of_stages_gives_the_same_bits(stages: str, weights: str) -> None:
     """Of both loops: whole tiles, and those with a mask, of which one is ragged."""
-    form = Form(batch=1, heads=1, m=300, n=300, mask="causal")
+    form = Form(batch=1, heads=1, m=300, n=300, mask="causal", weights=weights)
     source = inputs.read_text(form.text())
     draw = np.random.default_rng(6)
     given = [draw.uniform(-3, 3, (1, 1, 300, 32)).astype(np.float16) for _ in range(3)]

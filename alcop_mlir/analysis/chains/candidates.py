@@ -1,7 +1,13 @@
-"""Contractions on tensors of which an operand depends on reductions of another one."""
+"""Contractions on tensors of which an operand is computed from another one.
+
+Either that depends on reductions of rows, or there are element-wise ops only between,
+and what is not moved any more is most of what was: scores that have more elements than
+operands and result together.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +51,11 @@ class Candidate:
     def op(self) -> Any:
         """The contraction."""
         return self.view.op
+
+    @property
+    def reduces(self) -> bool:
+        """Whether something is reduced between the contractions."""
+        return any(_reduces(op) for op in self.between)
 
     def reached_from(self, scores: ir.Value) -> set[Any]:
         """The tensors between that depend on these scores."""
@@ -142,10 +153,29 @@ def _candidate(
     assert m is not None
     assert d is not None
     between, scores = _between(view.op, weights.value, contractions)
-    if not scores or not any(_reduces(op) for op in between):
+    if not scores:
         return None
     kept = tuple(one for one in batch if one is not None)
-    return Candidate(view, weights, values, kept, m, n, d, between, scores)
+    found = Candidate(view, weights, values, kept, m, n, d, between, scores)
+    return found if found.reduces or _are_most(found) else None
+
+
+def _are_most(candidate: Candidate) -> bool:
+    """Whether scores have more elements than operands and results together."""
+    for scores in candidate.scores:
+        first, second, _ = candidate.operands_of(scores)
+        others = (first, second, candidate.values, candidate.view.outputs[0])
+        sizes = [_elements(one) for one in (scores, *(each.value for each in others))]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes) or known[0] <= sum(known[1:]):
+            return False
+    return True
+
+
+def _elements(value: ir.Value) -> int | None:
+    """How many a tensor has; None where that is known at run time only."""
+    kind = value.type
+    return math.prod(kind.shape) if kind.has_static_shape else None
 
 
 def _between(

@@ -15,6 +15,9 @@ columns once, in parts: R grows as parts are seen, and what was summed with the 
 is multiplied by W(R before, R now), as W splits into two functions, of X and of R, and
 that of R has an inverse (`exponentials.py`).
 
+Or nothing is reduced along rows: weights are any W[m, n] = f(S[m, n], m, n, other
+inputs), as of sigmoid attention or with a decay, and nothing is corrected.
+
 `find_chains` returns chains, and for what looks like one but is none the reason.
 """
 
@@ -28,6 +31,7 @@ from alcop_mlir.analysis.chains.candidates import Candidate, candidates
 from alcop_mlir.analysis.chains.elements import NARROW_FLOATS, Element
 from alcop_mlir.analysis.chains.exponentials import (
     NoChainError,
+    Rows,
     commuted,
     found_exponential,
     found_rows,
@@ -60,9 +64,9 @@ class Chain:
     queries, keys, values: Q, K and V
     scores:    an element of S
     elements:  X, of the scores and inputs
-    maximum:   R
+    maximum:   R; None where W is X, and no row is reduced
     weights:   W, of X and R
-    scale:     c
+    scale:     c; None without R
     totals:    reductions whose term is W
     contracted: stands for the sum over n of W times V
     result:    O, and where it is
@@ -82,9 +86,9 @@ class Chain:
     values: Matrix
     scores: Element
     elements: Element
-    maximum: Element
+    maximum: Element | None
     weights: Element
-    scale: float
+    scale: float | None
     totals: tuple[Element, ...]
     contracted: Element
     result: Result
@@ -105,7 +109,9 @@ def with_rows(chain: Chain) -> Chain:
     if shared:
         m = max(shared, key=lambda loop: chain.extents[loop])
         batch = tuple(loop for loop in chain.batch if loop != m)
-        columns = visible_columns(chain.elements, m, chain.n)
+        columns = Columns()
+        if chain.maximum is not None:
+            columns = visible_columns(chain.elements, m, chain.n)
         return replace(chain, batch=batch, m=m, columns=columns)
     queries = _inserted(chain.queries.indices, chain.m, chain.k)
     result = _inserted(chain.result.indices, chain.m, chain.d)
@@ -225,17 +231,10 @@ class _Reader:
             for one, loops in ((queries, (m, k)), (keys, (n, k)), (values, (n, d)))
         )
         self._check(queries, keys, values)
-        exponential = found_exponential(weight, n)
         contracted = follower.pool.leaf(
             "contracted", "f32", None, frozenset((*batch, m, d))
         )
-        result = found_result(
-            given.op,
-            self.indices(given.view.outputs[0]),
-            commuted(weight, exponential, contracted, n, follower.pool),
-            follower,
-        )
-        rows = found_rows(exponential, result.element, n, follower.pool)
+        result, rows = self._result(weight, contracted, follower)
         self._check_users(follower)
         scores = follower.at(self.scores, at)
         found = Chain(
@@ -258,9 +257,23 @@ class _Reader:
             rows.totals,
             contracted,
             replace(result, element=rows.result),
-            visible_columns(rows.elements, m, n),
+            visible_columns(rows.elements, m, n) if weight.needs else Columns(),
         )
         return with_rows(found) if self.extents[m] == 1 else found
+
+    def _result(
+        self, weight: Element, contracted: Element, follower: Follower
+    ) -> tuple[Result, Rows]:
+        """What is made of the last contraction, and what of rows that needs."""
+        row, pool = self.candidate.n, follower.pool
+        indices = self.indices(self.candidate.view.outputs[0])
+        if not weight.needs:
+            result = found_result(self.candidate.op, indices, contracted, follower)
+            return result, Rows(weight, None, weight, None, (), result.element)
+        exponential = found_exponential(weight, row)
+        made = commuted(weight, exponential, contracted, row, pool)
+        result = found_result(self.candidate.op, indices, made, follower)
+        return result, found_rows(exponential, result.element, row, pool)
 
     def _in_order(self, operands: list[Matrix]) -> list[Matrix]:
         m, n, _, _ = self.fixed

@@ -46,14 +46,15 @@ class Exponential:
 class Rows:
     """What is computed along rows: weights = exp2(scale * (elements - maximum)).
 
+    maximum, scale: None where weights are the elements, and nothing is reduced
     totals: the sum of the weights of a row, if the result needs that
     result: what is made of it
     """
 
     elements: Element
-    maximum: Element
+    maximum: Element | None
     weights: Element
-    scale: float
+    scale: float | None
     totals: tuple[Element, ...]
     result: Element
 

@@ -114,19 +114,21 @@ class ChainLoop:
         scores = self._kind(tiles.columns)
         self._rows_of_scores = self._numbers(self._row, scores, 0)
         self._end_of_columns = _number_of(build.index(chain.n), scores)
-        lowest = self._rows(first_maximum(chain.start))
-        state = [
-            build.zero(self._kind(chain.d)),
-            lowest,
-            row_powers(chain.scale, lowest).offset,
-            self._rows(0.0),
-        ]
+        state = [build.zero(self._kind(chain.d)), *self._first_rows()]
         for span in self._spans():
             state = self._over(span, state)
         self._store(*state)
 
+    def _first_rows(self) -> list[Any]:
+        """Maximum, offset and total of rows before any column; none without them."""
+        chain = self.chain
+        if chain.start is None or chain.scale is None:
+            return []
+        lowest = self._rows(first_maximum(chain.start))
+        return [lowest, row_powers(chain.scale, lowest).offset, self._rows(0.0)]
+
     def _over(self, span: Span, state: list[Any]) -> list[Any]:
-        """Accumulators, maximum, offset and total after the columns of a span."""
+        """Accumulators, and what is known of rows, after the columns of a span."""
         keys = self._operand("scores", 1, "mnk")
         values = self._operand("contracted", 1, "mdn")
 
@@ -259,8 +261,8 @@ class ChainLoop:
         keys: _Matrix,
         values: _Matrix,
     ) -> list[Any]:
-        """Accumulators, maximum, offset and total of the rows after a tile."""
-        accumulators, maximum, offset, total = carried
+        """Accumulators, and what is known of the rows, after a tile."""
+        accumulators, *rows = carried
         columns, queries = self.chain.tiles.columns, self._queries
         held = self._held or self._fragments(queries)
         scores = build.zero(self._kind(columns))
@@ -268,15 +270,37 @@ class ChainLoop:
             at = {"k": build.index(number * _K)}
             other = keys.fragment(at, {"n": columns, "k": _K})
             scores = _contract(one, queries.loops, other, keys.loops, scores, "mnk")
-        elements = self._elements(scores, column)
+        if rows:
+            weights, smaller, *rows = self._powers(scores, column, rows)
+            accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
+        else:
+            weights = self._elements("weights", scores, column, 0.0)
+        accumulators = self._multiplied(weights, values, accumulators)
+        return [accumulators, *rows]
+
+    def _powers(
+        self, scores: ir.Value, column: ir.Value, rows: Sequence[ir.Value]
+    ) -> list[Any]:
+        """Weights, what corrects accumulators so far, and maximum, offset, total."""
+        maximum, offset, total = rows
+        scale = self.chain.scale
+        assert scale is not None  # there is a maximum
+        elements = self._elements("elements", scores, column, -math.inf)
         larger = self._reduced(self.chain.combine, elements, maximum)
-        powers = row_powers(self.chain.scale, larger)
+        powers = row_powers(scale, larger)
+        columns = self.chain.tiles.columns
         weights = powers.of(elements, lambda rows: self._along(rows, columns))
         smaller = powers.corrected(offset)
         total = self._reduced("arith.addf", weights, arith.mulf(total, smaller))
-        accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
+        return [weights, smaller, larger, powers.offset, total]
+
+    def _multiplied(
+        self, weights: ir.Value, values: _Matrix, accumulators: ir.Value
+    ) -> Any:
+        """Accumulators, with the weights of a tile times its values."""
         narrow = values.memory.type.element_type
         weights = arith.truncf(ir.VectorType.get(weights.type.shape, narrow), weights)
+        columns = self.chain.tiles.columns
         rows = self.chain.tiles.rows
         for first in range(0, columns, _K):
             part = vector.extract_strided_slice(
@@ -288,7 +312,7 @@ class ChainLoop:
             accumulators = _contract(
                 part, "mn", other, values.loops, accumulators, "mdn"
             )
-        return [accumulators, larger, powers.offset, total]
+        return accumulators
 
     def _reduced(self, combine: str, elements: ir.Value, start: ir.Value) -> Any:
         """Rows combined with what they had before."""
@@ -296,21 +320,23 @@ class ChainLoop:
         kind = ir.Attribute.parse(f"#vector.kind<{name}>")
         return vector.multi_reduction(kind, elements, start, [1])
 
-    def _elements(self, scores: ir.Value, column: ir.Value) -> Any:
-        """The elements of scores; -inf in columns that there are not."""
+    def _elements(
+        self, role: str, scores: ir.Value, column: ir.Value, absent: float
+    ) -> Any:
+        """What a role makes of scores; `absent` in columns that there are not."""
         chain = self.chain
         elements = scores
-        if "elements" in chain.steps:
+        if role in chain.steps:
             numbers = {chain.batch: self._row, chain.batch + 1: column}
             elements = self._computed(
-                chain.steps["elements"], {"scores": scores}, numbers, scores.type
+                chain.steps[role], {"scores": scores}, numbers, scores.type
             )
         if self._is_whole or chain.n % chain.tiles.columns == 0:
             return elements
         numbers = self._numbers(column, scores.type, 1)
         exists = arith.cmpi(arith.CmpIPredicate.slt, numbers, self._end_of_columns)
         return arith.select(
-            exists, elements, as_vector(_constant(-math.inf), scores.type.shape, {})
+            exists, elements, as_vector(_constant(absent), scores.type.shape, {})
         )
 
     def _numbers(self, first: ir.Value, kind: ir.Type, dimension: int) -> Any:
@@ -395,24 +421,21 @@ class ChainLoop:
 
     # -- the end -----------------------------------------------------------------------
 
-    def _store(
-        self,
-        accumulators: ir.Value,
-        maximum: ir.Value,
-        offset: ir.Value,
-        total: ir.Value,
-    ) -> None:
+    def _store(self, accumulators: ir.Value, *rows: ir.Value) -> None:
         """Compute the result of a row and write it."""
         chain = self.chain
-        if chain.start == -math.inf:
-            # 1, or NaN for a row of -inf, of which all weights are 0.
-            seen = arith.divf(total, total)
-            if "total" in chain.steps:
-                total = arith.mulf(total, seen)
-            else:
-                accumulators = arith.mulf(accumulators, self._along(seen, chain.d))
+        given: dict[str, Any] = {"contracted": accumulators}
+        if rows:
+            maximum, _, total = rows
+            if chain.start == -math.inf:
+                # 1, or NaN for a row of -inf, of which all weights are 0.
+                seen = arith.divf(total, total)
+                if "total" in chain.steps:
+                    total = arith.mulf(total, seen)
+                else:
+                    accumulators = arith.mulf(accumulators, self._along(seen, chain.d))
+            given = {"contracted": accumulators, "maximum": maximum, "total": total}
         step = chain.steps["result"]
-        given = {"contracted": accumulators, "maximum": maximum, "total": total}
         made = self._computed(step, given, {chain.batch: self._row}, accumulators.type)
         memory, letters = self._matrix(step.output, "md")
         first = {"m": self._row, "d": build.index(0)}

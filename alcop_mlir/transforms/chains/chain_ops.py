@@ -12,6 +12,9 @@ what the maximum of a row starts from, and the bounds of columns with weights:
     "total"    of rows of weights
     "contracted": weights times V, added up along n
     "result"   of that, totals and maxima
+
+Where no row is reduced there are no "elements", "maximum" and "total", and "weights"
+are computed as elements are.
 """
 
 from __future__ import annotations
@@ -49,9 +52,10 @@ class ChainOps:
         rows = (*chain.batch, chain.m)
         loops = (*chain.batch, chain.m, chain.d)
         self._contraction("scores", chain.scores, (*scores, chain.k), scores)
-        if chain.elements is not chain.scores:
-            self._map("elements", chain.elements, scores)
-        self._reduction("maximum", chain.maximum, scores, rows)
+        if chain.maximum is not None:
+            if chain.elements is not chain.scores:
+                self._map("elements", chain.elements, scores)
+            self._reduction("maximum", chain.maximum, scores, rows)
         self._map("weights", chain.weights, scores)
         for one in chain.totals:
             self._reduction("total", one, scores, rows)
@@ -159,7 +163,7 @@ class ChainOps:
         chain = self.chain
         known = {
             "batch": len(chain.batch),
-            "start": chain.maximum.detail[1],
+            "start": None if chain.maximum is None else chain.maximum.detail[1],
             "scale": chain.scale,
             "first": chain.columns.first,
             "last": chain.columns.last,

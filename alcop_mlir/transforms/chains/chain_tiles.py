@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
@@ -70,15 +69,15 @@ def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
     raise TilesError(_does_not_fit(sizes, possible[-1], target))
 
 
-def checked_tiles(
-    given: Sequence[int], sizes: ChainSizes, target: Target
-) -> ChainTiles:
+def checked_tiles(given: object, sizes: ChainSizes, target: Target) -> ChainTiles:
     """Tiles that a mark or an option has; TilesError where they are not possible."""
-    if len(given) != 3 or any(number < 1 for number in given):
+    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+    whole = [one for one in numbers if isinstance(one, int) and one > 0]
+    if len(whole) != len(numbers) or len(whole) != 3:
         raise TilesError(
-            f"tiles are {list(given)}, expected rows of a warp, warps and columns"
+            f"tiles are {numbers}, expected rows of a warp, warps and columns"
         )
-    tiles = ChainTiles(*given)
+    tiles = ChainTiles(*whole)
     if tiles.rows % _ROWS or tiles.columns % _ROWS:
         raise TilesError(
             f"tiles have {tiles.rows} rows of a warp and {tiles.columns} columns, "

@@ -13,6 +13,10 @@ After:   %o = scf.execute_region -> tensor<...> no_inline {
            %o = linalg.generic {alcop.chain = {role = "result"}} ins(%p, %l)
            scf.yield %o }
 
+Where no row is reduced there are no "elements", "maximum" and "total": "weights" are
+any element-wise function of the scores, of indices and of inputs. That is one kernel
+where the scores have more elements than operands and result together.
+
 What is a chain is found from loops, maps and bodies, and proven there
 (`analysis/chains`). What the region holds means the same, but for roundings to 16 bits
 on the way: weights are divided by what a whole row shares after they are multiplied.
@@ -28,17 +32,20 @@ alcop-tile-chains makes a kernel of the region. Writes `alcop.chain`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.chains.chains import Chain, find_chains
 from alcop_mlir.analysis.ir.loops import defining_op
+from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir, scf, tensor
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.chains.chain_ops import (
     ChainOps,
+    found_leaves,
     with_loops,
     without_loops,
 )
@@ -53,15 +60,58 @@ class GroupChains(Pass):
     anchor = "func.func"
 
     def run(self, op: ir.Operation) -> None:
-        for found in list(find_chains(op)):
-            if isinstance(found, Chain):
-                _group(found)
-            else:
-                diagnostics.remark(found.op, _message(found.reason))
+        found = list(find_chains(op))
+        while _grouped(found):
+            found = list(find_chains(op))
+        for one in found:
+            if not isinstance(one, Chain):
+                diagnostics.remark(one.op, _message(one.reason))
+
+
+def _grouped(found: Sequence[Chain | Rejected]) -> bool:
+    """Group the chains that do not replace what others read; whether some do."""
+    chains = [one for one in found if isinstance(one, Chain)]
+    apart = _apart(chains)
+    for chain in apart:
+        _group(chain)
+    return len(apart) < len(chains)
 
 
 def _message(reason: str) -> str:
-    return f"not one kernel with the contraction before its rows' reductions: {reason}"
+    return f"not one kernel with the contraction that its weights are of: {reason}"
+
+
+def _apart(chains: list[Chain]) -> list[Chain]:
+    """Those that are of the function still when the others of them are grouped."""
+    kept: list[Chain] = []
+    replaced: set[Any] = set()
+    for chain in chains:
+        if replaced.isdisjoint(_read(chain)):
+            kept.append(chain)
+            replaced.update(_replaced(chain))
+    return kept
+
+
+def _read(chain: Chain) -> set[Any]:
+    """The tensors that a chain begins with, and its scores."""
+    leaves = found_leaves(chain.weights, {}) + found_leaves(chain.result.element, {})
+    matrices = (chain.queries, chain.keys, chain.values)
+    return {
+        chain.first.results[0],
+        *(one.value for one in matrices),
+        *(leaf.detail[0] for leaf in leaves),
+    }
+
+
+def _replaced(chain: Chain) -> set[Any]:
+    """The tensors from the last contraction to the result of the chain."""
+    at = chain.last.results[0]
+    found = {at}
+    while at != chain.result.value:
+        user = next(iter(at.uses)).owner.operation
+        (at,) = user.results
+        found.add(at)
+    return found
 
 
 def _group(chain: Chain) -> None:

@@ -27,6 +27,8 @@ from alcop_mlir.transforms.chains.chain_tiles import (
 )
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")
+_OF_ROWS = {"elements", "maximum", "total"}  # where rows are reduced
+_OF_MAXIMA = {"start", "scale"}  # what is known of them
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,18 @@ class Step:
 class TiledChain:
     """A region with the ops of a chain.
 
-    steps: by role; "elements" and "total" may be missing
+    steps: by role; "elements" and "total" may be missing, and are without a "maximum"
     batch: the number of loops of the batch, the first loops of all ops
-    start: what the maximum of a row starts from
-    scale: weights are exp2(scale * (elements - maximum))
+    start: what the maximum of a row starts from; None without one
+    scale: weights are exp2(scale * (elements - maximum)); None without a maximum
     first, last: bounds of the number of a column less that of its row, None for none
     """
 
     op: Any
     steps: dict[str, Step]
     batch: int
-    start: float
-    scale: float
+    start: float | None
+    scale: float | None
     first: int | None
     last: int | None
     tiles: ChainTiles
@@ -120,20 +122,35 @@ def read_chain(
         written[view.outputs[0].value] = role
     if not steps:
         return None
-    missing = set(_ROLES) - {"elements", "total"} - set(steps)
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise PassError(region, f"is no whole chain, it lacks {names}")
+    _check(region, steps, mark)
     return TiledChain(
         region,
         steps,
         mark["batch"],
-        mark["start"],
-        mark["scale"],
+        mark.get("start"),
+        mark.get("scale"),
         mark.get("first"),
         mark.get("last"),
         _tiles(region, steps, mark, target, tiles),
     )
+
+
+def _check(region: ir.Operation, steps: dict[str, Step], mark: dict[str, Any]) -> None:
+    """PassError for a part of a chain, or marks that do not fit its ops."""
+    reduces = not _OF_MAXIMA.isdisjoint(mark)
+    optional = {"elements", "total"} if reduces else _OF_ROWS
+    missing = set(_ROLES) - optional - set(steps)
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise PassError(region, f"is no whole chain, it lacks {names}")
+    wanted = {"batch", *(_OF_MAXIMA if reduces else ())}
+    if not mark.keys() >= wanted:
+        names = ", ".join(sorted(wanted - mark.keys()))
+        raise PassError(region, f"is a chain whose scores do not have {names}")
+    if not reduces and not _OF_ROWS.isdisjoint(steps):
+        names = ", ".join(sorted(_OF_ROWS & set(steps)))
+        why = f"has {names}, but its scores have neither start nor scale"
+        raise PassError(region, f"is a chain that {why}")
 
 
 def _tiles(

@@ -43,7 +43,7 @@ func.func @other_user(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: 'func.return' reads what is between the contractions too}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: 'func.return' reads what is between the contractions too}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o, %w : tensor<64x32xf32>, tensor<64x128xf32>
 }
@@ -92,7 +92,7 @@ func.func @no_maximum(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: exponentials are not of what the maximum of the same row is subtracted from: they may overflow, or cannot be corrected when the maximum grows}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: exponentials are not of what the maximum of the same row is subtracted from: they may overflow, or cannot be corrected when the maximum grows}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -142,7 +142,7 @@ func.func @other_maximum(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tens
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: exponentials are not of what the maximum of the same row is subtracted from: they may overflow, or cannot be corrected when the maximum grows}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: exponentials are not of what the maximum of the same row is subtracted from: they may overflow, or cannot be corrected when the maximum grows}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -192,7 +192,7 @@ func.func @squares(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: weights depend on reductions, but are no exponentials of what the maximum of a row is subtracted from, times what its columns share: a maximum that grows cannot be corrected afterwards}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: weights depend on reductions, but are no exponentials of what the maximum of a row is subtracted from, times what its columns share: a maximum that grows cannot be corrected afterwards}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -242,7 +242,7 @@ func.func @other_sum(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<1
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: a reduction that depends on another one is no sum of the exponentials: it cannot be corrected when the maximum grows}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: a reduction that depends on another one is no sum of the exponentials: it cannot be corrected when the maximum grows}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -291,7 +291,7 @@ func.func @floats(%q: tensor<64x32xf32>, %k: tensor<32x128xf32>, %v: tensor<128x
   } -> tensor<64x128xf32>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: multiplies f32 by f32, expected f16 or bf16}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: multiplies f32 by f32, expected f16 or bf16}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf32>, tensor<128x32xf32>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -341,7 +341,7 @@ func.func @heads_of_24(%q: tensor<64x24xf16>, %k: tensor<24x128xf16>, %v: tensor
   } -> tensor<64x128xf16>
   %eo = tensor.empty() : tensor<64x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: rows of 24 elements are multiplied, expected a multiple of 16 up to 256}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: rows of 24 elements are multiplied, expected a multiple of 16 up to 256}}
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
@@ -391,7 +391,7 @@ func.func @few_rows(%q: tensor<8x32xf16>, %k: tensor<32x2048xf16>, %v: tensor<20
   } -> tensor<8x2048xf16>
   %eo = tensor.empty() : tensor<8x32xf32>
   %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<8x32xf32>) -> tensor<8x32xf32>
-  // expected-remark @below {{not one kernel with the contraction before its rows' reductions: has 8 rows and 2048 columns of weights, expected 1024 columns at most for fewer than 16 rows: columns are not split over blocks}}
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: has 8 rows and 2048 columns of weights, expected 1024 columns at most for fewer than 16 rows: columns are not split over blocks}}
   %o = linalg.matmul ins(%p, %v : tensor<8x2048xf16>, tensor<2048x32xf16>) outs(%zo : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %o : tensor<8x32xf32>
 }
