@@ -63,6 +63,7 @@ class AlcopCompile(NamedPipeline):
             "cse",
         )
         on_launches = (
+            with_options("alcop-make-persistent", target=self.target),
             with_options("alcop-plan-pipelines", target=self.target),
             "alcop-multi-buffer",
             "alcop-specialize-warps",

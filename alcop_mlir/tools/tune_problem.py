@@ -18,13 +18,16 @@ from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.schedule import Decision
 from alcop_mlir.target import DEFAULT_TARGET
-from alcop_mlir.transforms.linalg.modelled import (
+from alcop_mlir.transforms.schedules.modelled import (
     open_problem_of,
     problem_of,
     unmodelled,
 )
-from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
-from alcop_mlir.transforms.linalg.schedule_variants import decide_variants
+from alcop_mlir.transforms.schedules.schedule_decision import (
+    decide,
+    marked_contractions,
+)
+from alcop_mlir.transforms.schedules.schedule_variants import decide_variants
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser

@@ -1,5 +1,6 @@
-"""Each target by the instructions of sm_80: LLVM knows it, ptxas takes the PTX, and the
-emulator, which has limits of its own for each, runs it right.
+"""Each target by the instructions of sm_80, or of sm_90a where these are chosen: LLVM
+knows it, ptxas takes the PTX, and the emulator, which has limits of its own for each,
+runs it right.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def test_programs_run_and_assemble(name: str, kind: str) -> None:
     assert found
     assert float(found[1]) == max(VERSIONS[name], 8.4 if is_f8 else 0)
     assert ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32" in code) is is_f8
-    assert "cp.async.cg.shared.global" in code
+    by_tma = name == "sm_90a" and kind == "f16"
+    assert ("cp.async.bulk.tensor" if by_tma else "cp.async.cg.shared.global") in code
     if ptx.find_ptxas() is not None:
         cubin = ptx.assemble(code, target)
         assert cubin is not None

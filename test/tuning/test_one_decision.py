@@ -25,7 +25,7 @@ from alcop_mlir.compilation import inputs
 from alcop_mlir.dialects import alcop
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
-from alcop_mlir.transforms.linalg.schedule_decision import marked_contractions
+from alcop_mlir.transforms.schedules.schedule_decision import marked_contractions
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "matmul_f16.mlir"
 SIZES = ((512, 512, 1024), (1024, 1024, 1024), (128, 4096, 4096), (64, 256, 4096))

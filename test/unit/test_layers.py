@@ -129,14 +129,8 @@ RULES = {
     "verifier.*": Rule("bindings verifier.*"),
     "passes.*": Rule("bindings dialects.* errors target analysis.ir.* passes.*"),
     "transforms": Rule(),
-    **dict.fromkeys(
-        (
-            "transforms.linalg.modelled",
-            "transforms.linalg.schedule_decision",
-            "transforms.linalg.schedule_variants",
-            "transforms.linalg.select_schedule",
-        ),
-        Rule(f"{TRANSFORMS} transforms.linalg.*", lazy="tuning.*", never=PASSES),
+    "transforms.schedules.*": Rule(
+        f"{TRANSFORMS} transforms.schedules.*", lazy="tuning.*", never=PASSES
     ),
     "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
     "transforms.tensors.*": Rule(f"{TRANSFORMS} transforms.tensors.*", never=PASSES),
@@ -287,7 +281,10 @@ def test_the_table_of_passes_is_true() -> None:
             "transforms.tiling.one",
             "def f():\n    import alcop_mlir.transforms.pipelining.multi_buffer",
         ),
-        ("transforms.linalg.select_schedule", "from alcop_mlir.tuning import learned"),
+        (
+            "transforms.schedules.select_schedule",
+            "from alcop_mlir.tuning import learned",
+        ),
         ("passes.base", "from alcop_mlir.pipelines.registry import PASSES"),
         ("runtime.bundle", "from alcop_mlir.runtime.ptx import assemble"),
         ("runtime.bundle", "from alcop_mlir.runtime import ptx"),
@@ -351,7 +348,7 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
         ("transforms.tiling.one", "from alcop_mlir.passes import base, build"),
         ("transforms.tiling.one", "from alcop_mlir.transforms.linalg import matrices"),
         (
-            "transforms.linalg.select_schedule",
+            "transforms.schedules.select_schedule",
             "def f():\n    from alcop_mlir import tuning",
         ),
         ("runtime.launch", "import cupy\nimport numpy as np"),

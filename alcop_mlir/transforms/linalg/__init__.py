@@ -1,1 +1,1 @@
-"""Passes on linalg ops, from a program as given to contractions with a schedule."""
+"""Passes on linalg ops, from a program as given to contractions that are marked."""

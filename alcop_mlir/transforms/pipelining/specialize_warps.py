@@ -51,6 +51,7 @@ plans without roles. Reads and erases `alcop.pipeline` and `alcop.op`. Writes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,14 +126,13 @@ def _specialize(bound: BoundPlan) -> None:
         computing = ComputingRole(
             ring, frame, copies, inner, bound.plan.streams[-1].in_flight
         )
-        is_copying = arith.cmpi(
-            arith.CmpIPredicate.uge, thread, build.index(block.threads)
-        )
+        warp, first = _warp(thread), block.threads // WARP_SIZE
+        is_copying = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(first))
         registers = resources.role_registers(block.threads)
 
         def copy() -> None:
             _set_registers("decrease", registers and registers[0])
-            build.branch(_is(thread, block.threads or 0), copying.build)
+            build.branch(_is(warp, first), lambda: _elected(copying.build))
 
         def compute() -> None:
             _set_registers("increase", registers and registers[1])
@@ -219,7 +219,23 @@ def _make_ring(bound: BoundPlan, slot: int, thread: ir.Value, threads: int) -> R
 
 
 def _is(value: ir.Value, number: int) -> Any:
-    return arith.cmpi(arith.CmpIPredicate.eq, value, build.index(number))
+    other = arith.constant(value.type, number)
+    return arith.cmpi(arith.CmpIPredicate.eq, value, other)
+
+
+def _warp(thread: ir.Value) -> Any:
+    """The number of a thread's warp, in a form that ptxas sees to be one of all lanes.
+
+    What is computed of it is in registers that a warp has once, as TMA wants it.
+    """
+    word = arith.index_castui(build.integer(32), build.div(thread, WARP_SIZE))
+    lanes, first = build.i32(WARP_SIZE), build.i32(0)
+    return gpu.shuffle(word, first, lanes, gpu.ShuffleMode.IDX)[0]
+
+
+def _elected(make: Callable[[], None]) -> None:
+    """By one lane of the warp: PTX ISA, elect.sync, which ptxas knows to be one."""
+    build.branch(nvvm.elect_sync(), make)
 
 
 def _set_registers(action: str, count: int | None) -> None:

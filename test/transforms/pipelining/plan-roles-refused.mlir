@@ -127,7 +127,7 @@ func.func @read_otherwise(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: me
       gpu.barrier
       // expected-remark @below {{not pipelined (rule 3): the loop also reads its shared buffers in ways that are not pipelined}}
       %one = vector.transfer_read %a[%row, %c0], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is in the loop, expected copies and products alone}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is in the loop, expected copies and contractions alone}}
       vector.transfer_write %one, %D[%row, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<64x64xf16>
       %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
         %fa = vector.transfer_read %a[%row, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>

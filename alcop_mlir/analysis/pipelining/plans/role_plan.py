@@ -11,7 +11,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import enclosing
-from alcop_mlir.analysis.ir.loops import body
+from alcop_mlir.analysis.ir.loops import body, is_loop
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
@@ -47,7 +47,7 @@ _UNPLANNED = (BARRIER, "scf.for", "scf.yield")
 def plan_roles(limits: Limits, plan: KernelPlan) -> None:
     """Give roles to the pipelined loops of `plan`, where that is asked for.
 
-    Those that cannot have them stay as they are, with a remark that says why.
+    Those that cannot have them are unchanged, with a remark that says why.
     """
     if limits.roles is None:
         return
@@ -105,14 +105,22 @@ def role_plan(
 def _unfit_kernel(loop: ir.Operation) -> Rejected | None:
     block = enclosing(loop)
     assert block is not None, loop
-    if block.op.name != "gpu.launch" or loop.parent.operation != block.op:
-        return Rejected(loop, "is not in the own block of a gpu.launch")
+    if block.op.name != "gpu.launch" or not _is_outermost(loop, block.op):
+        return Rejected(loop, "is not in a gpu.launch's own block or loop over tiles")
     if block.threads is None or block.threads % (WARPGROUP * WARP_SIZE):
         return Rejected(loop, f"runs in {block} threads, expected warpgroups along x")
     for op in walk(block.op, BARRIER):
         if op.parent.operation != loop:
             return Rejected(op, "is a barrier of all warps outside of the loop")
     return None
+
+
+def _is_outermost(loop: ir.Operation, launch: ir.Operation) -> bool:
+    """Whether it is in the launch itself, or in a loop of it that carries nothing."""
+    holder = loop.parent.operation
+    if holder == launch:
+        return True
+    return is_loop(holder) and not holder.results and holder.parent.operation == launch
 
 
 def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
@@ -129,7 +137,9 @@ def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
         if not memory.touches(op):
             continue
         if op.name != _TRANSFER or not _is_of(op, pipelined):
-            return Rejected(op, "is in the loop, expected copies and products alone")
+            return Rejected(
+                op, "is in the loop, expected copies and contractions alone"
+            )
     return None
 
 

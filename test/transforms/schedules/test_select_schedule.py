@@ -12,9 +12,9 @@ from alcop_mlir import resources
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.transforms.linalg.default_schedule import default_schedule
-from alcop_mlir.transforms.linalg.modelled import open_problem_of, problem_of
-from alcop_mlir.transforms.linalg.select_schedule import SelectSchedule
+from alcop_mlir.transforms.schedules.default_schedule import default_schedule
+from alcop_mlir.transforms.schedules.modelled import open_problem_of, problem_of
+from alcop_mlir.transforms.schedules.select_schedule import SelectSchedule
 from alcop_mlir.tuning.open_problem import LARGEST_BATCH
 
 CHUNK = 8  # f16 elements of one 16-byte copy

@@ -11,9 +11,9 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Partial, Schedule
 from alcop_mlir.target import CP_ASYNC_BYTES, Target
-from alcop_mlir.transforms.linalg.default_schedule import default_schedule
-from alcop_mlir.transforms.linalg.modelled import open_problem_of
-from alcop_mlir.transforms.linalg.schedule_decision import (
+from alcop_mlir.transforms.schedules.default_schedule import default_schedule
+from alcop_mlir.transforms.schedules.modelled import open_problem_of
+from alcop_mlir.transforms.schedules.schedule_decision import (
     asked_for,
     completed,
     decide,

@@ -53,8 +53,11 @@ from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
-from alcop_mlir.transforms.linalg.schedule_decision import decide, marked_contractions
-from alcop_mlir.transforms.linalg.schedule_variants import decide_variants
+from alcop_mlir.transforms.schedules.schedule_decision import (
+    decide,
+    marked_contractions,
+)
+from alcop_mlir.transforms.schedules.schedule_variants import decide_variants
 from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
 
 if TYPE_CHECKING:

@@ -14,8 +14,12 @@ from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.schedule import Decision, Partial, Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.transforms.linalg.default_schedule import check_fits, default_schedule
-from alcop_mlir.transforms.linalg.modelled import check_ranges, problem_of
+from alcop_mlir.transforms.schedules.default_schedule import (
+    check_fits,
+    default_schedule,
+)
+from alcop_mlir.transforms.schedules.modelled import check_ranges, problem_of
+from alcop_mlir.transforms.schedules.warpgroup_schedule import warpgroup_schedule
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
@@ -59,6 +63,11 @@ def decide(
     if asked is not None and asked.is_whole:
         return Decision(completed(contraction, target, asked, [Schedule()]), given)
     chosen = _chosen(contraction, chooser)
+    if chosen is None or chosen.source != "record":
+        # Models know the schedules of mma.sync only.
+        by_wgmma = warpgroup_schedule(contraction, target)
+        if by_wgmma is not None:
+            chosen = Decision(by_wgmma, "default")
     if chosen is None:
         chosen = Decision(default_schedule(contraction, target), "default")
     if asked is None:

@@ -1,0 +1,102 @@
+"""Let as many blocks as run at once go through all tiles of a kernel with roles.
+
+Before:  gpu.launch blocks(%bx, %by, %bz) in (16, 32, 1) {
+           %a = memref.alloc() ; tile(%bx, %by, %bz) }
+After:   gpu.launch blocks(%b, %y, %z) in (132, 1, 1) {
+           %a = memref.alloc()
+           scf.for %tile = %b to 512 step 132 {
+             %bx = %tile % 16 ; %by = %tile / 16 ; tile(%bx, %by, 0) } }
+
+Warps that copy then begin with the next tile while others still store the one before,
+and a block sets up its mbarriers once. Only launches of which no two blocks fit on an
+SM, as those of two and more warpgroups that compute, and which have more blocks than
+the target has SMs; both have to be known.
+
+Runs after alcop-tile-to-blocks, whose order of blocks stays that of tiles, and before
+alcop-plan-pipelines. Reads `alcop.schedule`, and writes no attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.memory import ALLOCATIONS
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
+from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.passes import build
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.schedule import WGMMA, Schedule
+from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, WARPGROUP, find_target
+
+_DIMENSIONS = 3
+_ALONE = 2  # warpgroups that compute: with the one that copies they fill an SM
+
+
+@dataclass(frozen=True)
+class MakePersistent(Pass):
+    name = "alcop-make-persistent"
+    anchor = "func.func"
+
+    target: str = option(DEFAULT_TARGET, "GPU whose SMs the blocks are for")
+
+    def __post_init__(self) -> None:
+        find_target(self.target)
+
+    def run(self, op: ir.Operation) -> None:
+        sms = find_target(self.target).sms
+        for launch in walk(op, "gpu.launch"):
+            grid = [constant(size) for size in list(launch.operands)[:_DIMENSIONS]]
+            if None in grid or not _fills_an_sm(launch):
+                continue
+            counts = [count for count in grid if count is not None]
+            if math.prod(counts) > sms:
+                _loop_over_tiles(launch, counts, sms)
+
+
+def _fills_an_sm(launch: ir.Operation) -> bool:
+    """Whether registers leave no room for a second block."""
+    parameters = alcop.get(launch, alcop.ScheduleAttr)
+    if parameters is None:
+        return False
+    try:
+        schedule = Schedule.from_dict(parameters)
+    except ConfigError as error:
+        raise PassError(launch, str(error)) from error
+    is_large = schedule.threads >= _ALONE * WARPGROUP * WARP_SIZE
+    return schedule.engine == WGMMA and is_large
+
+
+def _loop_over_tiles(launch: ir.Operation, grid: list[int], sms: int) -> None:
+    block = launch.regions[0].blocks[0]
+    ids = list(block.arguments)[:_DIMENSIONS]
+    sizes = list(block.arguments)[2 * _DIMENSIONS : 3 * _DIMENSIONS]
+    ops = [op.operation for op in block.operations][:-1]
+    with launch.location:
+        with ir.InsertionPoint(launch):
+            counts = [build.index(sms), build.index(1), build.index(1)]
+        for number, count in enumerate(counts):
+            launch.operands[number] = count
+        with ir.InsertionPoint.at_block_begin(block):
+            for size, count in zip(sizes, grid, strict=True):
+                size.replace_all_uses_with(build.index(count))
+            moved = [op for op in ops if op.name not in ALLOCATIONS]
+            # First the loop's own use of the id is not there yet.
+            places: list[Any] = []
+
+            def tile(number: ir.Value, _: list[Any]) -> None:
+                z, y, x = build.coordinates(number, list(reversed(grid)))
+                places.extend((x, y, z))
+
+            loop = build.for_loop((0, math.prod(grid), sms), [], tile)
+        for old, new in zip(ids, places, strict=True):
+            old.replace_all_uses_with(new)
+        loop.operation.operands[0] = ids[0]
+        end = list(loop.body.operations)[-1]
+        for op in moved:
+            op.move_before(end)
+        loop.operation.move_before(list(block.operations)[-1])

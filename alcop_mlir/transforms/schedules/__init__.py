@@ -1,0 +1,1 @@
+"""Passes that give contractions their schedules: tiles, stages, engine."""

@@ -1,0 +1,164 @@
+"""The schedule of a contraction for wgmma, on targets that have it.
+
+Chosen of a list of tiles by an estimate of cycles, for a contraction whose copies can
+be those of TMA: of f16 or bf16 as memory holds them, in rows that are multiples of 16
+bytes apart.
+
+A K step of a block takes as long as the tensor cores multiply, or as its shared memory
+is read by them and written by TMA, whichever is more; blocks that run on an SM together
+share both. 4096 operations and 128 bytes a cycle and SM are those of an H100 (989.5e12
+a second on 132 SMs at 1.83 GHz; CUDA programming guide, shared memory). That both have
+one port to shared memory is not measured: the estimate ranks tiles, and predicts no
+time.
+
+Parts of K as in the default schedule: where blocks are for less than half of the SMs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from alcop_mlir import resources
+from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.schedule import CHOSEN_RASTER, WGMMA, Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, WGMMA_M, Target
+
+# (block M, block N), rows of a warp; in order of preference.
+_TILES = (
+    ((128, 256), 16),
+    ((256, 128), 32),
+    ((128, 192), 16),
+    ((192, 128), 16),
+    ((128, 128), 16),
+    ((64, 256), 16),
+    ((128, 64), 16),
+    ((64, 128), 16),
+    ((64, 64), 16),
+)
+_STEP = 64  # of K: rows of 128 bytes, the widest swizzle
+_STAGES = (8, 7, 6, 5, 4, 3)
+_IN_FLIGHT = 2  # register stages: a group of wgmma stays in flight
+_ELEMENTS = ("f16", "bf16")
+_OPERATIONS, _SHARED_BYTES = 4096, 128  # a cycle and SM
+# Cycles from the launch of a block to its first wgmma, and for its stores.
+_START = 1500.0
+_STORED_BYTES = 24.0  # of C, a cycle and SM: 4.8e12 a second on 132 SMs at 1.83 GHz
+_LEAST_STEPS = 3  # of K: fewer fill no ring
+_LARGEST_RANK = 5  # of a tensor map
+_PARTS_OF_K = (8, 4, 2)
+_LEAST_PART = 1024
+
+
+def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | None:
+    """The schedule that is best by the estimate; None where wgmma is not for it."""
+    if not target.has_wgmma or not _is_for_wgmma(contraction):
+        return None
+    found = [
+        schedule
+        for tile, rows in _TILES
+        if _covers(contraction, tile)
+        if (schedule := _with_tile(contraction, target, tile, rows)) is not None
+    ]
+    if not found:
+        return None
+    candidates = [one for best in found for one in _in_parts(contraction, target, best)]
+    return min(candidates, key=lambda one: _cycles(contraction, target, one))
+
+
+def _is_for_wgmma(contraction: Contraction) -> bool:
+    """Whether TMA copies its tiles, and these are multiplied as they are."""
+    widest = max(CP_ASYNC_BYTES)
+    rank = 2 + len(contraction.batches)
+    k = contraction.k
+    return (
+        contraction.lhs_type == contraction.rhs_type
+        and contraction.lhs_type in _ELEMENTS
+        and not contraction.is_computed
+        and not contraction.packed
+        and not contraction.has_narrow_copies
+        and not contraction.has_variants
+        and contraction.taps is None
+        and contraction.row_bytes == (widest, widest)
+        and rank <= _LARGEST_RANK
+        and "m" in contraction.lhs
+        and all(letter in contraction.out_loops for letter, _ in contraction.batches)
+        and k is not None
+        and k >= _LEAST_STEPS * _STEP
+    )
+
+
+def _covers(contraction: Contraction, tile: tuple[int, int]) -> bool:
+    """Whether at most half of a tile lies beyond C."""
+    return all(
+        size is not None and 2 * size >= extent
+        for size, extent in zip((contraction.m, contraction.n), tile, strict=True)
+    )
+
+
+def _with_tile(
+    contraction: Contraction, target: Target, tile: tuple[int, int], rows: int
+) -> Schedule | None:
+    """With as many stages as fit; None where none do, or A cannot be read so."""
+    if rows * 4 > WGMMA_M and contraction.lhs.index("k") < contraction.lhs.index("m"):
+        return None  # groups of 8 rows are apart only where rows are along K
+    k = contraction.k or 0
+    for stages in _STAGES:
+        schedule = Schedule(
+            (*tile, _STEP),
+            (rows, tile[1]),
+            (min(stages, -(-k // _STEP)), _IN_FLIGHT),
+            engine=WGMMA,
+        )
+        try:
+            resources.cost(schedule, target, contraction.element_bytes)
+        except ConfigError:
+            continue
+        many = -(-(contraction.m or 0) // tile[0])
+        return (
+            replace(schedule, raster=min(CHOSEN_RASTER, many)) if many > 1 else schedule
+        )
+    return None
+
+
+def _in_parts(
+    contraction: Contraction, target: Target, schedule: Schedule
+) -> Iterator[Schedule]:
+    """The schedule, and with K in parts where many SMs have no block."""
+    yield schedule
+    blocks, k = _blocks(contraction, schedule), contraction.k or 0
+    if contraction.is_batched or not 0 < blocks < target.sms / 2:
+        return
+    for parts in _PARTS_OF_K:
+        is_whole = k % (parts * _STEP) == 0 and k >= parts * _LEAST_PART
+        if is_whole and blocks * parts <= target.sms:
+            yield replace(schedule, split_k=parts)
+            return
+
+
+def _blocks(contraction: Contraction, schedule: Schedule) -> int:
+    sizes = zip((contraction.m or 0, contraction.n or 0), schedule.block, strict=False)
+    return math.prod(-(-size // extent) for size, extent in sizes) * (
+        contraction.batch or 1
+    )
+
+
+def _cycles(contraction: Contraction, target: Target, schedule: Schedule) -> float:
+    """Estimated cycles of all blocks."""
+    rows, columns, step = schedule.block
+    size = contraction.element_bytes
+    products = 2 * rows * columns * step / _OPERATIONS
+    read = rows / WGMMA_M * (WGMMA_M + columns) * step * size
+    written = (rows + columns) * step * size
+    per_step = max(products, (read + written) / _SHARED_BYTES)
+    together = resources.cost(schedule, target, size).blocks_per_sm
+    blocks = _blocks(contraction, schedule) * schedule.split_k
+    steps = -(-(contraction.k or 0) // (step * schedule.split_k))
+    at_once = min(together, -(-blocks // target.sms))
+    waves = -(-blocks // (target.sms * at_once))
+    stored = rows * columns * size / _STORED_BYTES
+    each = steps * per_step * at_once + stored * at_once
+    summed = _START if schedule.split_k > 1 else 0.0
+    return waves * (each + _START) + summed

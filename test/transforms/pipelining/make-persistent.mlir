@@ -1,0 +1,54 @@
+// RUN: alcop-opt %s --alcop-make-persistent=target=sm_90a --split-input-file | FileCheck %s
+
+// 512 tiles for 132 SMs: each block goes on to the tile 132 further. Buffers are made once.
+// CHECK-LABEL: @many_tiles
+// CHECK:       gpu.launch blocks(%[[B:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c132{{.*}}, %{{.*}} = %c1{{.*}}, %{{.*}} = %c1{{.*}}) threads
+// CHECK:         %[[A:.*]] = memref.alloc()
+// CHECK:         scf.for %[[TILE:.*]] = %[[B]] to %c512{{.*}} step %c132
+// CHECK:           %[[X:.*]] = arith.remui %[[TILE]], %c16
+// CHECK:           %[[ROWS:.*]] = arith.divui %[[TILE]], %c16
+// CHECK:           %[[Y:.*]] = arith.remui %[[ROWS]], %c32
+// CHECK:           arith.muli %[[Y]], %[[X]]
+// CHECK:           memref.store %{{.*}}, %[[A]]
+// CHECK:         gpu.terminator
+#ws = #gpu.address_space<workgroup>
+func.func @many_tiles(%v: f16) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c16, %gy = %c32, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<512xf16, #ws>
+    %at = arith.muli %by, %bx : index
+    memref.store %v, %a[%at] : memref<512xf16, #ws>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [128, 256, 64], warp = [16, 256], stages = [4, 2], engine = "wgmma"}>}
+  return
+}
+
+// -----
+
+// As many blocks as SMs, blocks of which several fit on an SM, and those of mma.sync stay.
+// CHECK-LABEL: @few_tiles
+// CHECK-NOT:   scf.for
+func.func @few_tiles(%v: f16, %C: memref<512xf16>) {
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c33 = arith.constant 33 : index
+  %c4 = arith.constant 4 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c33, %gy = %c4, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    memref.store %v, %C[%bx] : memref<512xf16>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [128, 256, 64], warp = [16, 256], stages = [4, 2], engine = "wgmma"}>}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c33, %gy = %c16, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    memref.store %v, %C[%bx] : memref<512xf16>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 256, 64], warp = [16, 256], stages = [4, 2], engine = "wgmma"}>}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c33, %gy = %c16, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    memref.store %v, %C[%bx] : memref<512xf16>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [128, 128, 32], warp = [64, 64], stages = [3, 2]}>}
+  return
+}
