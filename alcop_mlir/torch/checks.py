@@ -17,6 +17,7 @@ from alcop_mlir.errors import CompileError
 _DTYPES = (
     torch.bool, torch.int8, torch.int32, torch.int64,
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
+    torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
 _PLACE = re.compile(r'File "(.+)", line (\d+)')
 _TORCH = str(Path(torch.__file__).parent)

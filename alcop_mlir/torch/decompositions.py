@@ -65,6 +65,23 @@ def addmm(
     return (result + (bias if beta == 1 else _wide(bias) * beta)).to(x.dtype)
 
 
+def scaled_mm(
+    x: Tensor,
+    y: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+    use_fast_accum: bool = False,
+) -> Tensor:
+    """x y, of floats of eight bits, times scales of rows, columns or all; in f32."""
+    result = torch.mm(x.float(), y.float()) * scale_a * scale_b
+    result = result if bias is None else result + bias
+    result = result if scale_result is None else result * scale_result
+    return result.to(out_dtype or x.dtype)
+
+
 def attention(
     query: Tensor,
     key: Tensor,
@@ -343,6 +360,7 @@ def aten() -> dict[Any, Callable[..., Any]]:
         ops.scaled_dot_product_attention.default: attention,
         ops.rms_norm.default: rms_norm,
         ops.addmm.default: addmm,
+        ops._scaled_mm.default: scaled_mm,
         ops._softmax.default: softmax,
         ops._log_softmax.default: log_softmax,
         ops.native_layer_norm.default: layer_norm,

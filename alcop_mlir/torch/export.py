@@ -22,6 +22,7 @@ from alcop_mlir.torch.cache import compiled
 from alcop_mlir.torch.decompositions import aten
 from alcop_mlir.torch.graphs import Graph, graph_of
 from alcop_mlir.torch.options import read
+from alcop_mlir.torch.running import with_bits
 
 _COPY: Any = torch.ops.aten.copy_.default
 _UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
@@ -158,8 +159,5 @@ def _weight(exported: torch.export.ExportedProgram, name: str) -> torch.Tensor:
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """The values of `tensor` as programs take them: of bf16 the bits."""
-    tensor = tensor.detach().cpu().contiguous()
-    return tensor.view(
-        torch.uint16 if tensor.dtype == torch.bfloat16 else tensor.dtype
-    ).numpy()
+    """The values of `tensor` as programs take them, see `with_bits`."""
+    return with_bits(tensor.detach().cpu().contiguous()).numpy()

@@ -17,6 +17,12 @@ from alcop_mlir.runtime.arrays import ALIGNMENT
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.torch.graphs import Graph
 
+_BITS = {
+    torch.bfloat16: torch.uint16,
+    torch.float8_e4m3fn: torch.uint8,
+    torch.float8_e5m2: torch.uint8,
+}
+
 
 class Call:
     """A compiled graph, called as AOTAutograd does: a list that is emptied."""
@@ -108,8 +114,12 @@ def _ready(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone() if tensor.data_ptr() % ALIGNMENT else tensor
 
 
+def with_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """`tensor`, or its bits where NumPy has no such type: bf16, f8."""
+    return tensor.view(_BITS.get(tensor.dtype, tensor.dtype))
+
+
 def _view(tensor: torch.Tensor) -> Any:
-    """`tensor` as launches take it: bf16 by its bits, which every library has."""
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.view(torch.uint16)
+    """`tensor` as launches take it: by its bits where libraries lack the type."""
+    tensor = with_bits(tensor)
     return tensor if tensor.is_cuda else tensor.numpy()
