@@ -192,6 +192,23 @@ def test_loops_carry_fragments(b: str, target: str) -> None:
     assert re.search(r"@%p\d+ bra", ptx)
 
 
+@pytest.mark.parametrize(("target", "layout"), [(NATIVE, "nt"), ("sm_80", "tn")])
+def test_rows_that_are_known_at_run_time_only(target: str, layout: str) -> None:
+    """Of whole 16 bytes, and of any length: threads copy these byte by byte."""
+    text = Product(E4, E5, layout=layout).text()
+    text = text.replace(f"{SIZE}x", "?x").replace(f"{DEPTH}x", "?x")
+    program = Program(compiled(text, target), device="emulator")
+    for m, n, k in ((50, 70, 96), (33, 35, 37)):
+        a = drawn((m, k), E4, 1)
+        b = drawn((n, k), E5, 2)
+        c = np.zeros((m, n), np.float32)
+        given = a if layout[0] == "n" else np.ascontiguousarray(a.T)
+        other = b.T if layout[1] == "n" else b
+        program(given, np.ascontiguousarray(other), c)
+        exact = decoded(a, E4) @ decoded(b, E5).T
+        assert np.abs(c - exact).max() <= k * 2.0**-23 * np.abs(exact).max()
+
+
 @pytest.mark.parametrize("target", [NATIVE, "sm_80"])
 @pytest.mark.parametrize("layout", ["nn", "tn", "tt"])
 def test_layouts(layout: str, target: str) -> None:

@@ -79,6 +79,45 @@ def test_programs_run_and_assemble(name: str, kind: str) -> None:
     assert np.array_equal(c, a[:, :SIZE])
 
 
+SCALED = f"""
+func.func @f(%A: memref<{SIZE}x{DEPTH}xf16>, %B: memref<{DEPTH}x{SIZE}xf16>,
+             %s: memref<{SIZE}xf32>, %C: memref<{SIZE}x{SIZE}xf32>) {{
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%C : memref<{SIZE}x{SIZE}xf32>)
+  linalg.matmul ins(%A, %B : memref<{SIZE}x{DEPTH}xf16>, memref<{DEPTH}x{SIZE}xf16>)
+                outs(%C : memref<{SIZE}x{SIZE}xf32>)
+  linalg.generic {{
+    indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  }} ins(%s : memref<{SIZE}xf32>) outs(%C : memref<{SIZE}x{SIZE}xf32>) {{
+  ^bb0(%scale: f32, %c: f32):
+    %d = arith.mulf %c, %scale : f32
+    %e = math.fma %d, %scale, %scale : f32
+    linalg.yield %e : f32
+  }}
+  return
+}}"""
+
+
+@pytest.mark.parametrize("name", ["sm_90", "sm_100", "sm_120"])
+def test_neighbours_are_computed_together(name: str) -> None:
+    """LLVM packs two f32 into one instruction from sm_100 on."""
+    options = compiler.Options(target=find_target(name), use_ptxas=False)
+    bundle = compiler.compile_source(inputs.read(SCALED), options)
+    (kernel,) = bundle.functions[0].kernels
+    code = bundle.code_of(kernel).ptx
+    assert (".f32x2" in code) is (name != "sm_90")
+    random = np.random.default_rng(1)
+    a, b = (
+        random.standard_normal(shape).astype(np.float16)
+        for shape in ((SIZE, DEPTH), (DEPTH, SIZE))
+    )
+    scale, c = random.random(SIZE, np.float32), np.zeros((SIZE, SIZE), np.float32)
+    Program(bundle, device="emulator")(a, b, scale, c)
+    exact = (a.astype(float) @ b.astype(float)) * scale * scale + scale
+    assert np.abs(c - exact).max() < 1e-3
+
+
 @pytest.mark.parametrize(("name", "bytes_"), [("sm_100", 232448), ("sm_120", 101376)])
 def test_shared_memory_is_that_of_the_target(name: str, bytes_: int) -> None:
     """One line says what is needed, and what there is."""

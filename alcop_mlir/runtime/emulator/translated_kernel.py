@@ -157,6 +157,9 @@ class TranslatedKernel:
         for pc, row in enumerate(self.rows):
             if row.target not in ("", target):
                 raise unsupported(self.code[pc], f"{target}: only {row.target} has it")
+            if int(target.strip("smaf_")) < row.since:
+                why = f"{target}: targets from sm_{row.since} on have it"
+                raise unsupported(self.code[pc], why)
             if not row.ends:
                 self.op(pc)
             elif row.ends != "call":

@@ -55,6 +55,7 @@ from alcop_mlir.analysis.ir.loops import (
     loops_in,
 )
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -183,7 +184,13 @@ def _follow(route: _Route, address: Any) -> Any:
 def _read_from(address: Any, copy: ir.Operation) -> None:
     """Replace `copy` by one that reads from `address`."""
     if copy.name == LOAD:
-        loaded = llvm.load(copy.results[0].type, _pointer(address, _GLOBAL_POINTER))
+        kind = copy.results[0].type
+        # llvm.load has no floats of eight bits.
+        is_byte = str(kind) in EIGHT_BIT_FLOATS
+        stored = build.integer(8) if is_byte else kind
+        loaded = llvm.load(stored, _pointer(address, _GLOBAL_POINTER))
+        if is_byte:
+            loaded = arith.bitcast(kind, loaded)
         copy.results[0].replace_all_uses_with(loaded)
         copy.erase()
         return

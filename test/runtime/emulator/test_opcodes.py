@@ -351,6 +351,7 @@ WRONG_ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "orders": ("movmatrix.sync.aligned", {"orders": False}, EXCHANGE),
     "target": ("shl", {"target": "sm_90a"}, "shl.b32 %v, %i, 1;"),
+    "since": ("shl", {"since": 90}, "shl.b32 %v, %i, 1;"),
     "counted_as": ("selp", {"counted_as": "integer"}, "selp.u32 %v, %i, 0, %p;"),
     "counted_as, mma": ("mma.sync.aligned", {"counted_as": "integer"}, MULTIPLY),
 }

@@ -19,8 +19,11 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     F32,
     F64,
     U16,
+    U64,
     Array,
+    joined,
     on_halves,
+    parts,
 )
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Function,
@@ -29,7 +32,7 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
     Translator,
     rounding,
 )
-from alcop_mlir.runtime.emulator.ptx.scalars import Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import B64, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, unsupported
 
 
@@ -52,6 +55,21 @@ def _float_op(t: Translator, ins: Instruction, fn: Function, count: int) -> Op:
         inner = whole
         whole = lambda *values: num.flush(inner(*map(num.flush, values)))
     return t.compute(ins, scalar.dtype, whole, *[scalar] * count)
+
+
+def on_singles(fn: Function, count: int) -> Handler:
+    """A handler of `fn` on both f32 in registers of 64 bits, the lower one first."""
+
+    def translate(t: Translator, ins: Instruction) -> Op:
+        flushed = num.flush if "ftz" in ins.parts else lambda x: x
+
+        def both(*values: Array) -> Array:
+            singles = (flushed(parts(value, F32)) for value in values)
+            return joined(flushed(fn(*singles)), U64)
+
+        return t.compute(ins, U64, both, *[B64] * count)
+
+    return translate
 
 
 def _then(last: Callable[[Array], Array], first: Function) -> Function:

@@ -49,6 +49,7 @@ class Opcode:
                 its result: they are chosen among, not computed with
     orders:     whether the earlier accesses of all lanes of a warp come before it
     target:     the only target that has it, or ""
+    since:      the compute capability of the first target that has it
     counted_as: its class in counters and traces
     """
 
@@ -78,6 +79,7 @@ class Opcode:
     orders: bool = False
     selects: bool = False
     target: str = ""
+    since: int = 0
     counted_as: str = "integer"
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from alcop_mlir.runtime.emulator.instructions import (
+    floating,
     matrix_memory,
     memory,
 )
@@ -36,6 +37,20 @@ def other(name: str, translate: Handler) -> Opcode:
 
 def floats(name: str, translate: Handler) -> Opcode:
     return Opcode(name, translate, types="float", counted_as="float")
+
+
+def on_singles(
+    name: str, fn: floating.Function, count: int, *rounded: str
+) -> Iterator[Opcode]:
+    """`.f32x2`: two f32 in a register of 64 bits; `rounded` is how it may be named."""
+    for parts in rounded:
+        for ftz in ("", ".ftz"):
+            yield Opcode(
+                f"{name}{parts}{ftz}.f32x2",
+                floating.on_singles(fn, count),
+                since=100,
+                counted_as="float",
+            )
 
 
 def both(name: str, translate: Handler) -> Iterator[Opcode]:

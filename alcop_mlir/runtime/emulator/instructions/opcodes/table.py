@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
+from alcop_mlir.runtime.emulator.arithmetic.floats import fma_f32
 from alcop_mlir.runtime.emulator.instructions import (
     barriers,
     cluster,
@@ -54,6 +55,7 @@ from alcop_mlir.runtime.emulator.instructions.opcodes.row_kinds import (
     memory_rows,
     moves,
     multiplies,
+    on_singles,
     other,
     warpgroup_control,
 )
@@ -116,6 +118,10 @@ OPCODES = (
         floats("sub", floating.add_sub_mul),
         floats("mul", floating.add_sub_mul),
         floats("fma", floating.fma),
+        on_singles("add", operator.add, 2, "", ".rn"),
+        on_singles("sub", operator.sub, 2, "", ".rn"),
+        on_singles("mul", operator.mul, 2, "", ".rn"),
+        on_singles("fma", fma_f32, 3, ".rn"),
         floats("mad", floating.fma),
         floats("div", floating.through_double(operator.truediv)),
         floats("abs", floating.sign_op(clear=True)),
