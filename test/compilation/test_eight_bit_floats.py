@@ -10,6 +10,7 @@ import itertools
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from alcop_mlir.runtime.launch import Program, grid_of
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 E4, E5 = "f8E4M3FN", "f8E5M2"
 TYPES = (E4, E5)
 FRACTION = {E4: 3, E5: 2}
@@ -332,6 +334,17 @@ def test_the_reference_knows_what_is_out_of_range() -> None:
     for row, column in places[:40]:
         out[row, column] -= 2
     assert not checking.check(function, before, after).ok
+
+
+def test_the_example_is_one_kernel_and_right() -> None:
+    """By the reference that its bundle holds."""
+    bundle = compiled((EXAMPLES / "matmul_scaled_f8.mlir").read_text(), NATIVE)
+    function = bundle.functions[0]
+    assert len(function.kernels) == 1
+    before = checking.random_arrays(function)
+    after = {name: array.copy() for name, array in before.items()}
+    Program(bundle, device="emulator")(*after.values())
+    assert checking.check(function, before, after).ok
 
 
 def converting(given: str, made: str, count: int) -> str:
