@@ -70,6 +70,7 @@ def on_emulator(one: TensorMap, array: np.ndarray, sizes: Mapping[str, int]) -> 
         one.element_strides[::-1],
         one.fill == "nan",
         one.dtype if one.dtype in ("bf16", "tf32") else None,
+        one.interleave,
     )
 
 

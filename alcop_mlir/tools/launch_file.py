@@ -4,8 +4,8 @@
      "arguments": [{"array": {"dtype": "f32", "shape": [512], "init": "random"}},
                    {"value": 512, "dtype": "i32"}]}
 
-Sizes along y and z may be left out; structures, arrays of pointers, variables,
-clusters and cooperative launches: see `docs/emulator.md`.
+Sizes along y and z may be left out; structures, arrays of pointers, tensor maps,
+variables, clusters and cooperative launches: see `docs/emulator.md`.
 """
 
 from __future__ import annotations
@@ -111,17 +111,44 @@ class PointersArgument:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """A tensor map of an array, by cuTensorMapEncodeTiled; the innermost size last."""
+
+    array: Buffer
+    box: Annotated[tuple[int, ...], Length(1, 5)]
+    swizzle: int = 0
+    element_strides: Annotated[tuple[int, ...], Length(1, 5)] | None = None
+    nan_fill: bool = False
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A tensor map of images, by cuTensorMapEncodeIm2col; the innermost size last."""
+
+    array: Buffer
+    channels: int
+    pixels: int
+    lower: Annotated[tuple[int, ...], Length(1, 3)]
+    upper: Annotated[tuple[int, ...], Length(1, 3)]
+    swizzle: int = 0
+    element_strides: Annotated[tuple[int, ...], Length(1, 5)] | None = None
+    nan_fill: bool = False
+
+
+@dataclass(frozen=True)
 class Member:
-    """What a structure holds at a byte: the address of an array, or a value."""
+    """What a structure holds at a byte: an array, as a map or an address, a value."""
 
     offset: Annotated[int, Range(0)]
     array: Buffer | None = None
     value: int | float | None = None
     dtype: _Dtype | None = None
+    tensor_map: Tiles | None = None
 
     def __post_init__(self) -> None:
-        if (self.array is None) == (self.value is None):
-            raise ConfigError("expected an array or a value in a structure")
+        given = (self.array, self.value, self.tensor_map)
+        if sum(one is not None for one in given) != 1:
+            raise ConfigError("expected an array, a map or a value in a structure")
         if (self.value is None) != (self.dtype is None):
             raise ConfigError("expected a value with a dtype in a structure")
 
@@ -141,7 +168,28 @@ class StructArgument:
     struct: Structure
 
 
-LaunchArgument = ArrayArgument | ValueArgument | PointersArgument | StructArgument
+@dataclass(frozen=True)
+class TensorMapArgument:
+    """A tensor map, 128 bytes passed by value."""
+
+    tensor_map: Tiles
+
+
+@dataclass(frozen=True)
+class Im2colMapArgument:
+    """A tensor map in im2col mode, 128 bytes passed by value."""
+
+    im2col_map: Columns
+
+
+LaunchArgument = (
+    ArrayArgument
+    | ValueArgument
+    | PointersArgument
+    | StructArgument
+    | TensorMapArgument
+    | Im2colMapArgument
+)
 
 
 @dataclass(frozen=True)
@@ -178,8 +226,13 @@ def buffers(argument: LaunchArgument) -> list[Buffer]:
         return [argument.array]
     if isinstance(argument, PointersArgument):
         return [one.array for one in argument.pointers]
+    if isinstance(argument, TensorMapArgument):
+        return [argument.tensor_map.array]
+    if isinstance(argument, Im2colMapArgument):
+        return [argument.im2col_map.array]
     if isinstance(argument, StructArgument):
-        return [m.array for m in argument.struct.members if m.array is not None]
+        held = (m.tensor_map or m for m in argument.struct.members)
+        return [one.array for one in held if one.array is not None]
     return []
 
 

@@ -21,10 +21,14 @@ from alcop_mlir.tools.command_line import COMPILE_OPTIONS, Rows, flags_given
 from alcop_mlir.tools.emulator_options import emulation
 from alcop_mlir.tools.launch_file import (
     ArrayArgument,
+    Columns,
+    Im2colMapArgument,
     LaunchArgument,
     LaunchFile,
     PointersArgument,
     StructArgument,
+    TensorMapArgument,
+    Tiles,
     ValueArgument,
     buffers,
     read_launch,
@@ -69,6 +73,10 @@ def _made(argument: LaunchArgument, generator: np.random.Generator) -> Any:
     """The argument of `emulate`, with arrays of its own."""
     from alcop_mlir.runtime.emulator import Pointers, Struct
 
+    if isinstance(argument, TensorMapArgument):
+        return _made_map(argument.tensor_map, generator)
+    if isinstance(argument, Im2colMapArgument):
+        return _made_map(argument.im2col_map, generator)
     if isinstance(argument, ArrayArgument):
         return argument.array.make(generator)
     if isinstance(argument, PointersArgument):
@@ -79,10 +87,25 @@ def _made(argument: LaunchArgument, generator: np.random.Generator) -> Any:
     for member in argument.struct.members:
         if member.array is not None:
             members[member.offset] = member.array.make(generator)
+        elif member.tensor_map is not None:
+            members[member.offset] = _made_map(member.tensor_map, generator)
         else:
             assert member.value is not None
             members[member.offset] = ValueArgument(member.value, member.dtype).make()
     return Struct(argument.struct.size, members)
+
+
+def _made_map(given: Tiles | Columns, generator: np.random.Generator) -> Any:
+    """A tensor map of an array of its own."""
+    from alcop_mlir.runtime.emulator import Im2colMap, TensorMap
+
+    array = given.array.make(generator)
+    dtype = "bf16" if given.array.dtype == "bf16" else None
+    rest = (given.swizzle, given.element_strides, given.nan_fill, dtype)
+    if isinstance(given, Tiles):
+        return TensorMap(array, given.box, *rest)
+    window = (given.channels, given.pixels, given.lower, given.upper)
+    return Im2colMap(array, *window, *rest)
 
 
 def _ptx(given: Any, kernel: str | None) -> str:

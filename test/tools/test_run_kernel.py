@@ -404,6 +404,68 @@ def test_clusters_of_the_launch(folder: Path) -> None:
     assert run(launch | {"cluster": [4]}, ptx=CLUSTERS) == 1
 
 
+COPIES = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry copies(.param .align 64 .b8 p0[128], .param .align 64 .b8 p1[256],
+    .param .u64 p2)
+{
+    .shared .align 128 .b8 s[1024]; .shared .align 8 .b8 bar[8];
+    .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .b16 %h<2>; .reg .pred %p<2>;
+    mbarrier.init.shared.b64 [bar], 1;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;
+    mov.b64 %rd0, p0; cvta.param.u64 %rd0, %rd0;
+    mov.b64 %rd1, p1; cvta.param.u64 %rd1, %rd1; add.u64 %rd1, %rd1, 64;
+    mov.u16 %h0, 1;
+    cp.async.bulk.tensor.3d.shared::cta.global.im2col.mbarrier::complete_tx::bytes
+        [s], [%rd0, {0, 0, 0}], [bar], {%h0};
+    cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+        [s+512], [%rd1, {0, 0}], [bar];
+W:
+    mbarrier.try_wait.parity.shared.b64 %p0, [bar], 0;
+    @!%p0 bra W;
+    ld.param.u64 %rd2, [p2];
+    ld.shared.u32 %r0, [s+32]; ld.shared.u32 %r1, [s+544];
+    st.global.v2.u32 [%rd2], {%r0, %r1};
+    ret;
+}
+"""
+
+
+def test_tensor_maps(folder: Path) -> None:
+    """As arguments and in a structure; a box of 16 pixels, and one of tiles."""
+    images = {"dtype": "u32", "shape": [2, 9, 8], "init": "arange"}
+    column = {"channels": 8, "pixels": 16, "lower": [0], "upper": [-1]}
+    tiles = {"array": images | {"shape": [32, 8]}, "box": [16, 8]}
+    members = [{"offset": 64, "tensor_map": tiles}]
+    out = {"dtype": "u32", "shape": [2], "init": "zero"}
+    launch = {
+        "grid": [1],
+        "block": [1],
+        "arguments": [
+            {"im2col_map": {"array": images} | column},
+            {"struct": {"size": 256, "members": members}},
+            {"array": out},
+        ],
+    }
+    assert run(launch, "--save-outputs", "out", ptx=COPIES) == 0
+    # The second pixel of the column, moved by one; the second row of the tile.
+    assert np.load(folder / "out/argument2.npy").tolist() == [16, 8]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_tensor_map_that_the_driver_refuses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tiles = {"array": {"dtype": "f16", "shape": [8, 64]}, "box": [8, 300]}
+    launch = {"grid": [1], "block": [1], "arguments": [{"tensor_map": tiles}]}
+    assert run(launch, ptx=COPIES) != 0
+    error = capsys.readouterr().err
+    assert "the box (300, 8) is not from 1 to 256" in error
+    assert "Traceback" not in error
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "member",

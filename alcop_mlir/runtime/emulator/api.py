@@ -28,6 +28,7 @@ from alcop_mlir.runtime.emulator.launch_checks import (
 )
 from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Observer
+from alcop_mlir.runtime.emulator.machine.map_views import MapViews
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Shape
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
@@ -122,12 +123,14 @@ def emulate(
         checks = _checks(bound, program, launch, max_reports) if hazards else None
         watchers = _Watchers(tallies, tracer, checks)
         budget = Budget.from_now(instruction_limit, time_limit)
+        views = MapViews(bound.memory)
         total = 0
 
         def run_batch(numbers: np.ndarray) -> int:
             """How many warp instructions these clusters took; frees their state."""
             early = visibility == "early"
-            batch = Batch(translated.loaded, numbers, launch, bound.memory, early)
+            memory = bound.memory
+            batch = Batch(translated.loaded, numbers, launch, memory, views, early)
             observers = watchers.of(batch, translated.granule)
             return Runner(translated, batch, schedule, picker, budget, observers).run()
 

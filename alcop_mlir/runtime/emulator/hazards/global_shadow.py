@@ -15,7 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT, Hazard, Reports
+from alcop_mlir.runtime.emulator.hazards.reports import (
+    BLOCK_CONFLICT,
+    NO_PROXY_FENCE,
+    Hazard,
+    Reports,
+)
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
@@ -169,8 +174,31 @@ class GlobalShadow:
         )
         self._add(message, lanes.ins, lanes.ins.line, block, address)
 
+    def was_written(self, offset: int, size: int) -> bool:
+        """Whether stores of blocks without fences of gpu scope have written there."""
+        return any(
+            bool(marks.block[offset // width : (offset + size) // width].any())
+            for width, marks in self.writers.items()
+        )
+
+    def report_map(self, lanes: Lanes, entry: int, address: int, why: str) -> None:
+        """A tensor copy reads a map that was changed with a fence missing."""
+        block = self._block(int(self._blocks(lanes)[entry]) - 1)
+        ins = lanes.ins
+        message = (
+            f"block {block} uses the tensor map at 0x{address:x}, which this launch "
+            f"has changed: {why}: `{ins.text}`"
+        )
+        self._add(message, ins, ins.line, block, address, NO_PROXY_FENCE)
+
     def _add(
-        self, message: str, ins: Instruction, other: int, block: Dim3, address: int
+        self,
+        message: str,
+        ins: Instruction,
+        other: int,
+        block: Dim3,
+        address: int,
+        kind: str = BLOCK_CONFLICT,
     ) -> None:
         where = (block, 0, address, "global", ins.source)
-        self.reports.add(Hazard(BLOCK_CONFLICT, message, ins.line, other, *where))
+        self.reports.add(Hazard(kind, message, ins.line, other, *where))

@@ -16,6 +16,7 @@ from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.cluster_barrier import ClusterBarrier
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import LoadedKernel
+from alcop_mlir.runtime.emulator.machine.map_views import MapViews
 from alcop_mlir.runtime.emulator.machine.mbarriers import Mbarriers
 from alcop_mlir.runtime.emulator.machine.memory import (
     POISON,
@@ -146,6 +147,13 @@ class GlobalWatcher(Protocol):
     def report_clash(self, lanes: Lanes, entry: int) -> None:
         """Two blocks or warps wrote different values at a time; `entry` lost."""
 
+    def was_written(self, offset: int, size: int) -> bool:
+        """Whether stores have written any of these bytes, as far as they are known."""
+        ...
+
+    def report_map(self, lanes: Lanes, entry: int, address: int, why: str) -> None:
+        """A tensor copy reads a map that was changed with a fence missing."""
+
 
 class WarpgroupWatcher(Protocol):
     """Watches what wgmma reads of the shared memory of a batch, and its registers."""
@@ -180,11 +188,13 @@ class Batch(BlockSet):
         numbers: Array,
         launch: Shape,
         memory: GlobalMemory,
+        map_views: MapViews,
         early: bool,
     ):
         super().__init__(numbers, launch)
         self.kernel = kernel
         self.memory = memory
+        self.map_views = map_views
         self.early = early
         memory_map = kernel.memory_map
         # Of a block, in bytes, and from one block of a cluster to the next.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,38 @@ _FORM = struct.Struct("<Q4s6B2x5I4Q5H5Bx6hH")
 # Bytes of a swizzled span: how many of the bits from 7 on change those from 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _SWIZZLE_CODES = list(SWIZZLES)
+
+
+class Field(NamedTuple):
+    """Where a field is in the 128 bytes; `dimensions`: how many there are of it."""
+
+    start: int
+    size: int
+    dimensions: int = 1
+
+    def of(self, order: int) -> Field:
+        """That of one dimension."""
+        return Field(self.start + order * self.size, self.size)
+
+    def put(self, raw: Array, values: Array) -> None:
+        """Sets it in maps (maps, 128), to the lower bytes of int64 values."""
+        low = np.ascontiguousarray(values, "<i8").view(np.uint8).reshape(-1, 8)
+        raw[:, self.start : self.start + self.size] = low[:, : self.size]
+
+
+# Of `_FORM`, by their names in "tensormap.replace"; sizes are kept as one less.
+FIELDS = {
+    "global_address": Field(0, 8),
+    "elemtype": Field(12, 1),
+    "item": Field(13, 1),
+    "rank": Field(14, 1),
+    "swizzle_mode": Field(15, 1),
+    "fill_mode": Field(16, 1),
+    "global_dim": Field(20, 4, 5),
+    "global_stride": Field(40, 8, 4),
+    "box_dim": Field(72, 2, 5),
+    "element_stride": Field(82, 1, 5),
+}
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 ALIGNMENT = 128  # PTX ISA: of the shared side of a tensor copy
 
 
+_MAP = np.arange(0, SIZE, CHUNK)  # the pieces of a map
 # PTX ISA, "Target ISA Notes" of the instruction: these are of later targets.
 LATER = ("tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128")
 
@@ -170,6 +171,7 @@ def _layout(
         why = f"it has {found.rank} dimensions"
     elif (found.window is not None) != columns:
         why = f"it is of {'tile' if columns else 'im2col'} mode"
+    _check_view(batch, lanes, address)
     if why:
         raise lane_fault(lanes, 0, f"the tensor map does not fit: {why},")
     return found
@@ -184,6 +186,23 @@ def _bytes_at(batch: Batch, address: int) -> bytes | None:
         if at < 0 or address + SIZE > batch.memory.buffers[at].stop:
             return None
     return data[start : start + SIZE].tobytes()
+
+
+def _check_view(batch: Batch, lanes: Lanes, address: int) -> None:
+    """What the launch has changed of a map is there: PTX ISA, "fence.proxy"."""
+    watcher, offset = batch.global_shadow, address - GLOBAL_WINDOW
+    if watcher is None or batch.memory.buffer_at(address) < 0:
+        return
+    views = batch.map_views
+    if address not in views.changed and not watcher.was_written(offset, SIZE):
+        return
+    every = lanes.widened()
+    watcher.on_read(every.spread(offset + _MAP + 0 * every.offset[:, None], CHUNK))
+    blocks = batch.numbers[every.block()]
+    for entry, block in enumerate(blocks.tolist()):
+        why = views.problem(block, address)
+        if why:
+            watcher.report_map(every, entry, address, why)
 
 
 def _check_box(cohort: Cohort, issuers: Lanes, layout: Layout) -> None:

@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.instructions.copies import (
     bulk_pieces,
     bulk_store,
     cluster_store,
+    map_changes,
     tensor_copy,
 )
 from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import (
@@ -47,6 +48,17 @@ def cluster_rows() -> Iterator[Opcode]:
             f"{name}.{kind}", cluster.arrive, meets="live", counted_as="barrier"
         )
     yield Opcode("barrier.cluster.wait", ends="cluster", counted_as="barrier")
+    fence = "fence.proxy.tensormap::generic"
+    yield Opcode(fence, map_changes.fence_maps, counted_as="barrier")
+    yield _bulk(
+        "tensormap.cp_fenceproxy",
+        map_changes.copy_and_release,
+        size=bulk_pieces.chunk_bytes,
+        reads=SHARED,
+        writes=GLOBAL,
+        meets="warp",
+        orders=True,
+    )
     both = {"size": memory.accessed_bytes, "writes": SHARED, "counted_as": "bulk copy"}
     yield Opcode("st.async", cluster_store.store_async, **both)
     yield Opcode("red.async", cluster_store.reduce_async, reads=SHARED, **both)
@@ -76,10 +88,11 @@ def bulk_rows() -> Iterator[Opcode]:
         **across,
     )
     yield _bulk(f"{reduced}.global.shared::cta", bulk_copy.copy_out, **to_global)
+    both = {**side, "reads": SHARED | GLOBAL, "writes": SHARED | GLOBAL}
     for start in (name, reduced):
-        both = {**side, "reads": SHARED | GLOBAL, "writes": SHARED | GLOBAL}
         yield _bulk(f"{start}.tensor", tensor_copy.copy_tensor, **both)
     yield _bulk(f"{name}.prefetch", convert.ignored)
+    yield _bulk("tensormap.replace", map_changes.replace, target="sm_90a", **both)
     yield _bulk(f"{name}.commit_group", bulk_store.commit_group)
     # What is copied out is read here.
     wait = {"reads": SHARED, "writes": GLOBAL}
