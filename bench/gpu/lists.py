@@ -26,6 +26,8 @@ MODEL = "model"  # the role of the schedule that the compiler chooses by itself
 ABLATION = ("1,1", "2,1", "S,1", "S,2")
 # Variants of a tile: blocks in groups of rows, K in parts.
 RASTER, SPLIT_K = "raster", "split_k"
+# By TMA, wgmma and warps in roles, for the target with what only sm_90 has.
+WGMMA, OF_HOPPER = "wgmma", {"sm_90": "sm_90a"}
 _GROUP = 8
 _PARTS = (2, 4, 8)
 _LEAST_PART = 512  # of K; adding up parts takes another kernel
@@ -50,6 +52,18 @@ TILES = (
     "block=16,64,64 warp=16,16",
     "block=16,128,64 warp=16,32",
 )
+# Block and warp tiles of wgmma, with the most stages that fit.
+WGMMA_TILES = (
+    "block=128,256,64 warp=16,256 stages=4,2",
+    "block=256,128,64 warp=32,128 stages=4,2",
+    "block=128,192,64 warp=16,192 stages=5,2",
+    "block=192,128,64 warp=16,128 stages=5,2",
+    "block=128,128,64 warp=16,128 stages=6,2",
+    "block=64,256,64 warp=16,256 stages=5,2",
+    "block=128,64,64 warp=16,64 stages=8,2",
+    "block=64,64,64 warp=16,64 stages=8,2",
+)
+_LEAST_OF_WGMMA, _ROW_ELEMENTS = 64, 8  # rows and columns; 16 bytes of f16
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,7 @@ WHY = {
     "batched": "a batch, operands in both orders",
     "any shape": "kernels that take their sizes at run time",
     "older target": "PTX for sm_80 that the driver assembles for a newer GPU",
+    "roles": "TMA, mbarriers, wgmma: every tile, layout and depth; edges, many tiles",
     "large": "offsets beyond 32 bits",
     "programs": "multi-kernel functions: fused, split, SIMT fallbacks, s8 and tf32",
     "paper": "ALCOP's matmuls (arXiv 2210.16691, its artifact's shapes)",
@@ -121,6 +136,8 @@ def check_items(target: str) -> Iterator[Item]:
     yield from _check_tiles(target)
     yield from _check_types(target)
     yield from _check_shapes(target)
+    if target in OF_HOPPER:
+        yield from _check_roles(OF_HOPPER[target])
 
 
 def program_items(target: str) -> Iterator[Item]:
@@ -150,6 +167,9 @@ def bench_items(target: str) -> Iterator[Item]:
 
         spec = Spec(op, shape, target=target)
         yield Item(spec, "bench", group, (shape,), MODEL, rank=rank)
+        for schedule in _wgmma_schedules(shape, target, ablation):
+            one = replace(spec, schedule=schedule, target=OF_HOPPER[target])
+            yield Item(one, "bench", group, (shape,), WGMMA, rank=rank)
         for number, tile in enumerate(tiles_for(shape, target)):
             roles = ABLATION if ablation or number == 0 else ABLATION[-1:]
             stages = stages_for(tile, shape[3], target)
@@ -158,6 +178,21 @@ def bench_items(target: str) -> Iterator[Item]:
                 yield Item(one, "bench", group, (shape,), role, rank=rank)
             for role, more in _variants(spec, tile, stages[ABLATION[-1]]):
                 yield Item(more, "bench", group, (shape,), role, rank=rank)
+
+
+def _wgmma_schedules(shape: Shape, target: str, every: bool) -> Iterator[str]:
+    """That which the compiler chooses, and tiles where the shape is large."""
+    _, m, n, k = shape
+    if target not in OF_HOPPER or min(m, n) < _LEAST_OF_WGMMA:
+        return
+    if n % _ROW_ELEMENTS or k % _ROW_ELEMENTS:
+        return
+    yield ""
+    for tile in WGMMA_TILES if every else ():
+        rows, columns, _ = Schedule.parse(f"{tile} engine=wgmma").block
+        if m >= rows and n >= columns:
+            many = f" raster={_GROUP}" if m >= _GROUP * rows else ""
+            yield f"{tile}{many} engine=wgmma"
 
 
 def collect_items(target: str) -> Iterator[Item]:
@@ -315,6 +350,32 @@ def _check_shapes(target: str) -> Iterator[Item]:
     yield _check(target, "large", (1, 65536, 16640, 64), large, False, rank=2)
 
 
+def _check_roles(target: str) -> Iterator[Item]:
+    """Every tile, layout and depth of wgmma; edges; blocks that have several tiles."""
+    shape = (1, 384, 256, 448)
+    for tile, layout in itertools.product(WGMMA_TILES, LAYOUTS.values()):
+        if "warp=32" in tile and layout.startswith("k"):
+            continue  # two instructions share A only where its rows are along K
+        schedule = f"{tile} engine=wgmma"
+        spec = Spec("matmul", shape, "f16", "f32", layout, schedule, target)
+        yield Item(spec, "check", "roles", (shape,), emulate=True)
+    for stages in ("2,1", "3,1", "3,2", "4,3", "8,2"):
+        schedule = f"block=128,64,64 warp=16,64 stages={stages} engine=wgmma"
+        for k in (128, 192, 1024):
+            yield _check(target, "roles", (1, 128, 128, k), schedule)
+    small = "block=128,128,64 warp=16,128 stages=4,2 engine=wgmma"
+    for operand, out in (("f16", "f16"), ("bf16", "f32"), ("bf16", "bf16")):
+        spec = Spec("matmul", shape, operand, out, LAYOUTS["nn"], small, target)
+        yield Item(spec, "check", "roles", (shape,), emulate=True)
+    for m, n, k in ((200, 136, 200), (1, 264, 256), (130, 72, 1000)):
+        yield _check(target, "roles", (1, m, n, k), small)
+    yield _check(target, "roles", (3, 128, 128, 256), small, batched=True)
+    yield _check(target, "roles", (1, 256, 256, 2048), f"{small} split_k=4")
+    yield _check(target, "roles", (1, 134 * 128, 128, 200), small, emulate=False)
+    for size in (512, 4096):
+        yield _check(target, "roles", (1, size, size, size), "", False, rank=1)
+
+
 def _check(
     target: str,
     group: str,
@@ -322,6 +383,8 @@ def _check(
     schedule: str,
     emulate: bool = True,
     rank: int = 0,
+    batched: bool = False,
 ) -> Item:
-    spec = Spec("matmul", shape, schedule=schedule, target=target)
+    op = "batch_matmul" if batched else "matmul"
+    spec = Spec(op, shape, schedule=schedule, target=target)
     return Item(spec, "check", group, (shape,), "", emulate, rank)

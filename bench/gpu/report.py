@@ -26,7 +26,7 @@ ABLATION = {
     "S,1": "multi-stage",
     "S,2": "multi-stage, multi-level",
 }
-OURS = (MODEL, *ABLATION, "raster", "split_k")
+OURS = (MODEL, *ABLATION, "raster", "split_k", "wgmma")
 PAPER = ("paper", "paper batched")
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _TERA = 1e12

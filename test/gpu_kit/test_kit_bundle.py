@@ -118,9 +118,13 @@ def test_every_group_has_a_reason_and_every_item_a_shape() -> None:
     assert all(item.shapes or item.use == "program" for item in found)
     assert lists.all_items("sm_90") == found
     benched = [item for item in found if item.use == "bench"]
-    roles = {lists.MODEL, *lists.ABLATION, lists.RASTER, lists.SPLIT_K}
+    roles = {lists.MODEL, *lists.ABLATION, lists.RASTER, lists.SPLIT_K, lists.WGMMA}
     assert {item.role for item in benched} == roles == set(report.OURS)
     for item in benched:
+        is_of_hopper = item.spec.target == "sm_90a"
+        assert is_of_hopper == (item.role == lists.WGMMA)
+        if is_of_hopper:
+            continue
         schedule = Schedule.parse(item.spec.schedule)
         assert (schedule.raster > 1) == (item.role == lists.RASTER)
         assert (schedule.split_k > 1) == (item.role == lists.SPLIT_K)
