@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-conv demo-model test test-torch test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo demo-conv demo-model test test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -64,6 +64,17 @@ test-torch:  ## tests and types of what comes from PyTorch, which it installs
 	run $(BIN)/pyright -p test/from_torch; \
 	run $(BIN)/pytest -q $(WORKERS) test/from_torch test/embedding/test_docs.py; \
 	exit $$status
+
+# Triton, TileLang and CuTe's DSL ask for other releases of packages than .venv has.
+FOREIGN := build/foreign
+
+test-foreign:  ## programs of Triton, TileLang, CuTe, CUTLASS, nvcc; 7 GB, needs nvcc
+	$(call setup,$(TEST_EXTRAS))
+	@cmp -s pyproject.toml $(FOREIGN)/installed || { \
+	  $(BIN)/python -m venv --clear $(FOREIGN) && \
+	  $(FOREIGN)/bin/python -I -m pip --disable-pip-version-check --no-input install '.[anchors]' && \
+	  cp pyproject.toml $(FOREIGN)/installed; }
+	ALCOP_FOREIGN_PYTHON=$(FOREIGN)/bin/python $(BIN)/pytest -q -rs test/foreign_compilers test/foreign_programs
 
 # Left out: what takes longest, by test/conftest.py and lit --time-tests.
 test-fast:  ## more than half of the tests, from every part, in 90 s

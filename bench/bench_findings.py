@@ -1,211 +1,139 @@
 """What the emulator shows in kernels of other compilers, as docs/findings.md has it.
 
     python bench/bench_findings.py [--tilelang PYTHON] [--triton PYTHON] [--cute PYTHON]
+        [--cutlass PYTHON] [--nvcc]
 
-No GPU is needed, but environments that have the compilers, each with its own Python:
+No GPU is needed, but an environment that has the compilers, and its own Python:
 
-    python -m venv A && A/bin/pip install tilelang==0.1.15     # 6 GB, with PyTorch
-    python -m venv B && B/bin/pip install triton==3.9.0
-    python -m venv C && C/bin/pip install nvidia-cutlass-dsl==4.8.1
+    python -m venv A && A/bin/pip install 'alcop-mlir[anchors]'     # 7 GB, with PyTorch
 
-and nvcc for TileLang's, which are CUDA. Each kernel runs with copies that land late and
-early, in several orders of warps; those of Triton and CuTe for sm_80 and sm_90. Prints
-whether results are right, and what is reported.
+(or as `make test-foreign` makes it: build/foreign/bin/python), and nvcc for what is
+CUDA: TileLang's kernels, CUTLASS's, whose headers TileLang brings, and the programs of
+test/foreign_programs (--nvcc). Each kernel, for sm_80 and for sm_90, runs with copies
+that land late and early, each in four orders of warps. Prints whether results are
+right, and what is reported.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from findings import launches
+from findings import programs
 from records import print_table, store
 
-from alcop_mlir.runtime.emulator import Hazard, emulate
+from alcop_mlir.errors import EmulationError
 
-FOLDER = Path(__file__).parent / "findings"
-MODES = (("late", "lockstep"), ("early", "lockstep"), ("late", "random(1)"))
-ORDERS = ("lockstep", "ascending", "descending", "random")
-HEADER = ("kernel", "stages", "copies land", "schedule", "right", "reports")
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a kernel is run: arrays, of which the last one is the result.
-
-    bound: of the largest error
-    """
-
-    grid: tuple[int, int, int]
-    arrays: tuple[np.ndarray, ...]
-    expected: np.ndarray
-    shared: int
-    bound: float = 0.0
+HEADER = ("kernel", "copies land late", "early", "reports")
+NVCC_PROGRAMS = Path(__file__).parents[1] / "test" / "foreign_programs"
+Row = tuple[str, str, str, str]
 
 
-@dataclass(frozen=True)
-class Found:
-    """One run of a kernel."""
-
-    cells: tuple[object, ...]
-    is_right: bool
-    hazards: tuple[Hazard, ...]
-
-
-def launch(name: str, stages: int) -> Launch:
-    """Inputs of a kernel of `tilelang_kernels.py`, and what it should compute."""
-    rng = np.random.default_rng(0)
-    if name == "overwritten":
-        rows = rng.standard_normal((8, 1024)).astype(np.float16)
-        expected = np.concatenate([rows[:1], rows[:-1]])
-        # Slots of a buffer, if a compiler makes some.
-        shared = 2 * 1024 * max(1, stages)
-        return Launch((1, 1, 1), (rows, np.zeros_like(rows)), expected, shared)
-    a, b = rng.standard_normal((2, 256, 256)).astype(np.float16)
-    c = np.zeros((256, 256), np.float32)
-    product = a.astype(np.float64) @ b.astype(np.float64)
-    shared = 2 * 2 * 128 * 32 * max(1, stages)
-    return Launch((2, 2, 1), (a, b, c), product.astype(np.float32), shared, 1e-3)
-
-
-def runs(name: str, stages: int, ptx: str) -> Iterator[Found]:
-    """The kernel in each mode."""
-    given = launch(name, stages)
-    for visibility, schedule in MODES:
-        arrays = [array.copy() for array in given.arrays]
-        result = emulate(
-            ptx,
-            None,
-            given.grid,
-            (128, 1, 1),
-            arrays,
-            dynamic_shared=given.shared,
-            visibility=visibility,
-            schedule=schedule,
+def rows_of(compiler: str, python: str, capability: int) -> Iterator[tuple[str, Row]]:
+    """The compiler's name and a row for each of its kernels."""
+    for program in programs.programs(compiler, python, capability):
+        try:
+            found = programs.found(program)
+        except EmulationError as error:
+            yield program.compiler, (program.name, "refused", "refused", str(error))
+            continue
+        wrong = {visibility for visibility, _ in found.wrong}
+        late, early = (
+            "wrong" if one in wrong else "right" for one in ("late", "early")
         )
-        is_right = bool((np.abs(arrays[-1] - given.expected) <= given.bound).all())
-        kinds = sorted({one.kind for one in result.hazards})
-        reports = ", ".join(kinds) or "none"
-        answer = "yes" if is_right else "no"
-        cells = (name, stages, visibility, schedule, answer, reports)
-        yield Found(cells, is_right, tuple(result.hazards))
+        reports = ", ".join(sorted({one.kind for one in found.hazards})) or "none"
+        yield program.compiler, (program.name, late, early, reports)
 
 
-def built(source: str, folders: Sequence[str]) -> str:
-    """PTX for sm_80 by nvcc."""
+def rows_of_nvcc() -> Iterator[tuple[str, Row]]:
+    """The programs of test/foreign_programs, in one mode."""
+    sys.path.insert(0, str(NVCC_PROGRAMS))
+    from cuda_programs import PROGRAMS, TARGETS
+    from test_programs import run
+
     nvcc = shutil.which("nvcc")
     if nvcc is None:
-        sys.exit("needs nvcc, of the CUDA toolkit, on the search path")
+        raise programs.Missing("no nvcc, of the CUDA toolkit, on the search path")
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    release = re.search(r"release ([\d.]+)", said)
+    name = f"nvcc {release[1] if release else ''}, sm_80 and sm_90"
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernel.cu")
-        path.write_text(source, "utf-8")
-        includes = [f"-I{one}" for one in folders]
-        flags = ["-ptx", "-arch=sm_80", "-std=c++17", "-w"]
-        out = path.with_suffix(".ptx")
-        subprocess.run([nvcc, *flags, *includes, str(path), "-o", str(out)], check=True)
-        return out.read_text("utf-8")
+        texts: dict[str, str] = {}
+        for program in PROGRAMS:
+            if program.file not in texts:
+                to = Path(folder, f"{program.file}.ptx")
+                target = TARGETS.get(program.file, "sm_80")
+                command = [nvcc, "-std=c++17", f"-arch={target}", "-ptx", "-o", str(to)]
+                source = str(NVCC_PROGRAMS / program.file)
+                subprocess.run([*command, source], check=True)
+                texts[program.file] = to.read_text("utf-8")
+            result, is_right = run(program, texts[program.file])
+            kinds = sorted({one.kind for one in result.hazards})
+            answer = "right" if is_right else "wrong"
+            yield name, (program.name, answer, "", ", ".join(kinds) or "none")
 
 
-def of_tilelang(python: str) -> list[Found]:
-    """Its kernels, each in all modes; a line says which compiler it is."""
-    known = _made([python, str(FOLDER / "tilelang_kernels.py")])
-    print(f"{known['compiler']}, sm_80")
-    return [
-        run
-        for kernel in known["kernels"]
-        for run in runs(
-            kernel["name"],
-            kernel["stages"],
-            built(kernel["source"], known["include"]),
-        )
-    ]
-
-
-def of_ptx(python: str, script: str, capability: int) -> list[Found]:
-    """What a script compiles to PTX, each in all modes; a line names the compiler."""
-    known = _made([python, str(FOLDER / script), str(capability)])
-    print(known["compiler"])
-    # Triton's kernels take two pointers more than they declare.
-    more = 2 if known["compiler"].startswith("Triton") else 0
-    return [_run(kernel, more) for kernel in known["kernels"]]
-
-
-def _run(kernel: Mapping[str, Any], more: int) -> Found:
-    """One kernel in all modes, with so many pointers behind its arguments."""
-    is_right, hazards = True, list[Hazard]()
-    for visibility, schedule in product(("late", "early"), ORDERS):
-        given = launches.launch(kernel["name"])
-        others = [np.zeros(64, np.uint8) for _ in range(more)]
-        result = emulate(
-            kernel["ptx"],
-            kernel["entry"],
-            given.blocks,
-            (kernel["threads"], 1, 1),
-            [*given.arguments, *others],
-            dynamic_shared=kernel["shared"],
-            visibility=visibility,
-            schedule=schedule,
-        )
-        found, bound = given.arguments[given.result], launches.BOUND
-        is_right &= np.allclose(found, given.expected, atol=bound, rtol=bound)
-        hazards += result.hazards
-    reports = ", ".join(sorted({one.kind for one in hazards})) or "none"
-    answer = "yes" if is_right else "no"
-    cells = (kernel["name"], "", "late, early", "all", answer, reports)
-    return Found(cells, is_right, tuple(hazards))
-
-
-def _made(command: Sequence[str]) -> dict[str, Any]:
-    """What a script prints as JSON, in its last line."""
-    try:
-        made = subprocess.run(command, check=True, capture_output=True, text=True)
-    except OSError as error:
-        sys.exit(f"cannot run '{command[0]}': {error.strerror}")
-    except subprocess.CalledProcessError as error:
-        sys.exit(
-            f"{' '.join(command)}: {(error.stderr.splitlines() or ['failed'])[-1]}"
-        )
-    return json.loads(made.stdout.splitlines()[-1])
+def count(rows: Sequence[Row]) -> Counter[str]:
+    """How many are right, wrong, refused; how many are reported."""
+    counts: Counter[str] = Counter()
+    for _, late, early, reports in rows:
+        answers = {late, early} - {""}
+        counts["right" if answers == {"right"} else min(answers - {"right"})] += 1
+        counts["reported"] += reports != "none" and "refused" not in answers
+    return counts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0, or 2 if there is nothing to do."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name in ("TileLang", "Triton", "CuTe"):
+    for name in ("TileLang", "Triton", "CuTe", "CUTLASS"):
         about = f"the Python of an environment with {name}"
         parser.add_argument(f"--{name.lower()}", metavar="PYTHON", help=about)
-    given = parser.parse_args(arguments)
-    if given.tilelang is None and given.triton is None and given.cute is None:
-        parser.error("expected --tilelang, --triton or --cute")
-    if given.tilelang is not None:
-        _print(of_tilelang(given.tilelang))
-    for name, python in (("triton", given.triton), ("cute", given.cute)):
-        if python is not None:
-            for capability in (80, 90):
-                _print(of_ptx(python, f"{name}_kernels.py", capability))
+    about = "also the programs of test/foreign_programs"
+    parser.add_argument("--nvcc", action="store_true", help=about)
+    given = vars(parser.parse_args(arguments))
+    sources: list[Iterator[tuple[str, Row]]] = [
+        rows_of(name, os.path.abspath(given[name]), capability)
+        for name in programs.MODULES
+        if given[name] is not None
+        for capability in programs.CAPABILITIES
+    ]
+    if given["nvcc"]:
+        sources.append(rows_of_nvcc())
+    if not sources:
+        parser.error("expected --tilelang, --triton, --cute, --cutlass or --nvcc")
+    every: list[Row] = []
+    try:
+        for source in sources:
+            every += _print(list(source))
+    except (programs.Missing, programs.Failed) as error:
+        sys.exit(f"error: {error}")
+    print(f"all: {_line(every)}")
     return 0
 
 
-def _print(found: Sequence[Found]) -> None:
-    """A table, a count, and the first report."""
-    print_table(HEADER, [one.cells for one in found])
-    reported = [one for one in found if one.hazards]
-    right = sum(one.is_right for one in found)
-    print(f"{len(found)}: {right} right, {len(reported)} with reports")
-    if reported:
-        print(reported[0].hazards[0])
-    print()
-    store("findings", [dict(zip(HEADER, one.cells, strict=True)) for one in found])
+def _print(found: Sequence[tuple[str, Row]]) -> list[Row]:
+    """A table and a count of one compiler's kernels."""
+    rows = [row for _, row in found]
+    print(found[0][0])
+    print_table(HEADER, rows)
+    print(f"{_line(rows)}\n")
+    store("findings", [dict(zip(HEADER, row, strict=True)) for row in rows])
+    return rows
+
+
+def _line(rows: Sequence[Row]) -> str:
+    counts = count(rows)
+    names = ("right", "wrong", "refused", "reported")
+    return f"{len(rows)} kernels: " + ", ".join(f"{counts[n]} {n}" for n in names)
 
 
 if __name__ == "__main__":

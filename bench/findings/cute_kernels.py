@@ -25,7 +25,7 @@ THREADS, ROWS, WIDTH, SLOTS = 128, 16, 512, 3
 
 
 @cute.kernel
-def sums_kernel(x: cute.Tensor, y: cute.Tensor):
+def row_totals_kernel(x: cute.Tensor, y: cute.Tensor):
     """The sum of a row by each block: shuffles, then shared memory."""
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
@@ -39,9 +39,9 @@ def sums_kernel(x: cute.Tensor, y: cute.Tensor):
 
 
 @cute.jit
-def sums(x: cute.Tensor, y: cute.Tensor):
+def row_totals(x: cute.Tensor, y: cute.Tensor):
     """Eight rows."""
-    sums_kernel(x, y).launch(grid=[8, 1, 1], block=[THREADS, 1, 1])
+    row_totals_kernel(x, y).launch(grid=[8, 1, 1], block=[THREADS, 1, 1])
 
 
 @cute.kernel
@@ -103,7 +103,7 @@ def compiled(function, *shapes):
 if __name__ == "__main__":
     version = metadata.version("nvidia-cutlass-dsl")
     made = [
-        compiled(sums, (8, THREADS), (8,)),
+        compiled(row_totals, (8, THREADS), (8,)),
         compiled(columns, (ROWS, WIDTH), (THREADS,)),
     ]
     compiler = f"CuTe DSL {version}, sm_{sys.argv[1]}"

@@ -117,7 +117,7 @@ def persistent(rng: np.random.Generator) -> Launch:
     return Launch((3, 1, 1), (a, b, c, 4, 96, 3), 2, _product(a, b))
 
 
-def sums(rng: np.random.Generator) -> Launch:
+def row_totals(rng: np.random.Generator) -> Launch:
     x = _floats(rng, 8, 128)
     return Launch((8, 1, 1), (x, np.zeros(8, "f4")), 1, x.sum(1))
 
@@ -128,14 +128,57 @@ def columns(rng: np.random.Generator) -> Launch:
     return Launch((1, 1, 1), (x, np.zeros(128, "f4")), 1, expected)
 
 
+def overwritten(rng: np.random.Generator) -> Launch:
+    """Each row as it was before the copy of the next one: the first row twice."""
+    x = _halves(rng, 8, 1024)
+    expected = np.concatenate([x[:1], x[:-1]])
+    return Launch((1, 1, 1), (x, np.zeros_like(x)), 1, expected)
+
+
+def contraction(rng: np.random.Generator) -> Launch:
+    a, b, c = _halves(rng, 256, 256), _halves(rng, 256, 256), np.zeros((256, 256), "f4")
+    return Launch((2, 2, 1), (a, b, c), 2, _product(a, b))
+
+
+def normalised(rng: np.random.Generator) -> Launch:
+    x = _floats(rng, 8, 1024)
+    return Launch((8, 1, 1), (x, np.zeros_like(x)), 1, _softmax(x))
+
+
+def twice(rng: np.random.Generator) -> Launch:
+    """What the first matmul gives is rounded to f16."""
+    a, b, c = _halves(rng, 256, 64), _halves(rng, 64, 64) / 8, np.zeros((256, 64), "f4")
+    b = b.astype(np.float16)
+    expected = _product(_product(a, b).astype(np.float16), b)
+    return Launch((2, 1, 1), (a, b, c), 2, expected)
+
+
+def multistage_nt(rng: np.random.Generator) -> Launch:
+    a, b, c = _halves(rng, 96, 136), _halves(rng, 72, 136), np.zeros((96, 72), "f4")
+    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b.T))
+
+
+def multistage_nn(rng: np.random.Generator) -> Launch:
+    a, b, c = _halves(rng, 96, 136), _halves(rng, 136, 72), np.zeros((96, 72), "f4")
+    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b))
+
+
+def specialised(rng: np.random.Generator) -> Launch:
+    """What the grid is, the kernel's own program says."""
+    a, b, c = _halves(rng, 256, 256), _halves(rng, 256, 256), np.zeros((256, 256), "f4")
+    return Launch((1, 1, 1), (a, b, c), 2, _product(a, b.T))
+
+
 _EVERY: tuple[Callable[[np.random.Generator], Launch], ...] = (
     softmax, layer_norm, matmul, int8_dot, attention, histogram, scan, sort, argmax,
-    gather, transpose, to_f8, persistent, sums, columns,
+    gather, transpose, to_f8, persistent, row_totals, columns, overwritten, contraction,
+    normalised, twice, multistage_nt, multistage_nn, specialised,
 )  # fmt: skip
 
 
 def launch(name: str) -> Launch:
     """Of a kernel, whose name may end with its stages; always the same numbers."""
     by_name = {one.__name__: one for one in _EVERY}
-    known = by_name.get(name) or by_name[name.rstrip("1234")]
+    by_name |= dict.fromkeys(("cooperative", "pingpong"), specialised)
+    known = by_name.get(name) or by_name[name.rstrip("01234")]
     return known(np.random.default_rng(1))

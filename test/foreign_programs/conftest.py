@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from cuda_programs import TARGETS
 
 FOLDER = Path(__file__).parent
-TARGETS = {"clusters.cu": "sm_90"}  # where it is not sm_80
 
 
 @pytest.fixture(scope="session")

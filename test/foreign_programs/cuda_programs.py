@@ -13,6 +13,7 @@ import numpy as np
 
 Array = np.ndarray
 BLOCKS = 3
+TARGETS = {"clusters.cu": "sm_90"}  # where it is not sm_80
 
 
 @dataclass(frozen=True)
