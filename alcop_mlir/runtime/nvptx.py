@@ -27,6 +27,8 @@ _OPTIMIZATION_LEVEL = 3
 # LLVM ends the process where it is told one that is too early.
 _OF_F8 = r"@llvm\.nvvm\.{}\S*\be[45]m[23]"
 _LATER = (
+    # Tensor copies to an address of the block itself.
+    (re.compile(r"@llvm\.nvvm\.cp\.async\.bulk\.tensor\.g2s\.cta"), (90,), "+ptx86"),
     (re.compile(_OF_F8.format("mma")), (89, 90), "+ptx84"),
     (re.compile(_OF_F8.format("")), (89,), "+ptx81"),
 )

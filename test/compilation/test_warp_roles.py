@@ -352,6 +352,10 @@ def test_a_ring_has_an_arrival_for_each_warp() -> None:
     assert len(BARRIERS.findall(text)) == 2 * 4
     assert text.count("setmaxnreg.dec.sync.aligned.u32 \t40;") == 1
     assert text.count("setmaxnreg.inc.sync.aligned.u32 \t232;") == 1
+    assert text.count("prefetch.tensormap") == 2
+    # Neither by a generic address, nor to the cluster.
+    assert "cp.async.bulk.tensor.2d.shared::cta.global.tile" in text
+    assert "cvta.to.shared" not in text
     # The first iteration, and the loop.
     assert text.count("wgmma.fence.sync.aligned;") == 2
     assert text.count("wgmma.commit_group.sync.aligned;") == 2

@@ -20,7 +20,7 @@ it would crash the process. So is a launch whose block or shared memory exceeds 
 target's limits.
 
 Runs last, after alcop-outline-kernels. Host functions are left unchanged. Reads and
-writes no `alcop` attributes.
+erases `alcop.tensor_map`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.loops import constant, made_by
 from alcop_mlir.analysis.ir.symbols import name_of, top_level
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
@@ -90,6 +90,8 @@ _NATIVE = frozenset(
 )
 _MODULE = "gpu.module"
 _GRID_CONSTANT = "nvvm.grid_constant"
+_MASK_BITS = 16  # of the blocks of a cluster; PTX ISA, cp.async.bulk.tensor
+_TENSOR_COPY = "nvvm.cp.async.bulk.tensor.shared.cluster.global"
 _CAST = "builtin.unrealized_conversion_cast"
 # bytes; the widest swizzle pattern that any copy engine uses: PTX ISA, tensor swizzling
 DYNAMIC_SHARED_ALIGNMENT = 1024
@@ -125,6 +127,8 @@ class LowerToNvvm(Pass):
             for function in top_level(kernels, "llvm.func"):
                 _require_block_size(function)
                 _pass_by_value(function, maps.get(name_of(function), ()))
+            for copy in walk(kernels, _TENSOR_COPY):
+                _copy_to_own_block(copy)
             chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.name}">')
             kernels.attributes["targets"] = ir.ArrayAttr.get([chip])
 
@@ -296,4 +300,26 @@ def _pass_by_value(function: ir.Operation, maps: Sequence[int]) -> None:
         every[number] |= by_value
     function.attributes["arg_attrs"] = ir.ArrayAttr.get(
         list(map(ir.DictAttr.get, every))
+    )
+
+
+def _copy_to_own_block(copy: ir.Operation) -> None:
+    """Let a tensor copy without multicast write to an address of the block itself.
+
+    Upstream makes one of the cluster of it, by way of a generic address: five
+    instructions more for each copy (SASS by ptxas 13.5). PTX ISA 8.6 has the form.
+    """
+    cast = made_by(copy.operands[0], "llvm.addrspacecast")
+    if cast is None or _is_multicast(copy):
+        return
+    copy.operands[0] = cast.operands[0]
+    copy.attributes["isCTAOnly"] = ir.BoolAttr.get(True)
+    build.erase_unused([cast])
+
+
+def _is_multicast(copy: ir.Operation) -> bool:
+    """Whether a mask says to which blocks of a cluster it copies."""
+    return any(
+        isinstance(operand.type, ir.IntegerType) and operand.type.width == _MASK_BITS
+        for operand in copy.operands
     )

@@ -12,7 +12,7 @@ After:   %map = nvgpu.tma.create.descriptor %A box[128, 64]
            %full, %empty = nvgpu.mbarrier.create (one per slot) ; gpu.barrier
            scf.if %t >= 256 {
              nvvm.setmaxregister decrease 40
-             scf.if %t == 256 { scf.for %k ... iter_args(%slot, %phase = true) {
+             scf.if %elected { scf.for %k ... iter_args(%slot, %phase = true) {
                nvgpu.mbarrier.try_wait.parity %empty[%slot], %phase
                nvgpu.mbarrier.arrive.expect_tx %full[%slot], 32768
                nvgpu.tma.async.load %map[%k, %m], %full[%slot] to %a[%slot] } }

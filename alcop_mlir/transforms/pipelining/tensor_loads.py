@@ -82,6 +82,10 @@ class TensorLoad:
         """Bytes that the pattern of the swizzle repeats after."""
         return ROWS_OF_PATTERN * self.boxes.swizzle
 
+    def prefetch(self) -> None:
+        """Bring the tensor map to where the copy engine looks for it."""
+        nvgpu.TmaPrefetchOp(self.map)
+
     def issue(self, mapping: Mapping[Any, Any], slot: ir.Value, full: Barriers) -> None:
         """Build the loads; `mapping` has the values of this iteration."""
         kind = self.buffer.type

@@ -114,6 +114,8 @@ class CopyingRole:
 
     def build(self) -> None:
         """Build all tiles, from the first slot on; as if each had just been freed."""
+        for load in self.loads:
+            load.prefetch()
         slot, parity = build.i32(0), arith.constant(build.integer(1), 1)
         tiles = self.frame.tiles
         if tiles is None:

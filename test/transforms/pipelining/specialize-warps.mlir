@@ -16,6 +16,9 @@
 // CHECK:         gpu.barrier
 // CHECK:         scf.if
 // CHECK:           nvvm.setmaxregister decrease 40
+// CHECK:           nvvm.elect.sync
+// CHECK:             nvgpu.tma.prefetch.descriptor %[[MAP_A]]
+// CHECK:             nvgpu.tma.prefetch.descriptor %[[MAP_B]]
 // CHECK:           scf.for {{.*}} iter_args(%[[SLOT:.*]] = %c0_i32{{.*}}, %[[PARITY:.*]] = %true)
 // CHECK:             %[[AT:.*]] = arith.index_castui %[[SLOT]]
 // CHECK:             nvgpu.mbarrier.try_wait.parity %[[EMPTY]][%[[AT]]], %[[PARITY]]
