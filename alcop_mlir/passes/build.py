@@ -351,7 +351,7 @@ def generic(
            those that it has
     """
     results = maps[-1].value.results
-    kept = {expression.position for expression in results}
+    kept = {one.position for one in results if isinstance(one, ir.AffineDimExpr)}
     kinds = [
         "parallel" if loop in kept else "reduction"
         for loop in range(maps[-1].value.n_dims)

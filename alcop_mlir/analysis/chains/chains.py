@@ -49,9 +49,6 @@ from alcop_mlir.bindings import ir
 # columns take half of its registers.
 HEAD_STEP, LARGEST_HEAD = 16, 256
 FEWEST_COLUMNS = 16
-# A fragment has 16 rows. Fewer are one warp, which goes over all columns: with so many
-# (16 tiles) that is less than the launches that it saves. An estimate, not measured.
-FRAGMENT_ROWS, MOST_OF_FEW = 16, 1024
 
 
 @dataclass(frozen=True)
@@ -320,12 +317,6 @@ class _Reader:
             raise NoChainError(
                 f"has {rows} rows and {columns} columns of weights, expected "
                 f"{FEWEST_COLUMNS} columns at least: fewer move few bytes"
-            )
-        if rows < FRAGMENT_ROWS and columns > MOST_OF_FEW:
-            raise NoChainError(
-                f"has {rows} rows and {columns} columns of weights, expected "
-                f"{MOST_OF_FEW} columns at most for fewer than {FRAGMENT_ROWS} rows: "
-                "columns are not split over blocks"
             )
 
     def _check_users(self, follower: Follower) -> None:

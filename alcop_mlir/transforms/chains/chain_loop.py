@@ -14,9 +14,10 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
-from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.transforms.chains.chain_matrices import ChainMatrix, contract
+from alcop_mlir.transforms.chains.chain_parts import Partials, spoiled
 from alcop_mlir.transforms.chains.row_powers import (
     first_maximum,
     row_powers,
@@ -24,58 +25,11 @@ from alcop_mlir.transforms.chains.row_powers import (
 from alcop_mlir.transforms.chains.tiled_chain import Step, TiledChain
 from alcop_mlir.transforms.chains.whole_tiles import Span, is_true
 from alcop_mlir.transforms.linalg.matrices import view
-from alcop_mlir.transforms.tiling.tile_access import read_tile
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
 _K = MMA_F16_SHAPE[2]
 # Elements of a warp's queries that leave registers for accumulators and weights.
 _HELD_QUERIES = 1024
-
-
-@dataclass
-class _Matrix:
-    """A matrix of an operand for a block's batch, and its tiles in shared memory.
-
-    loops: "mk", "nk", "nd", or the other way round, as memory has them
-    """
-
-    memory: Any
-    loops: str
-    buffer: Any
-
-    def copy(
-        self,
-        first: Mapping[str, Any],
-        sizes: Mapping[str, int],
-        is_whole: bool = False,
-    ) -> None:
-        """Copy the tile that begins at `first`, as far as the matrix has it.
-
-        sizes: of the matrix. What does not exist of rows of values is zero; no row or
-        column that does not exist of others is used. is_whole: all of it exists.
-        """
-        shape = self.buffer.type.shape
-        zero = build.index(0)
-        offsets = [first.get(loop, zero) for loop in self.loops]
-        extents: list[Any] = list(shape)
-        for number, loop in enumerate(self.loops):
-            if not is_whole and loop in first and sizes[loop] % shape[number]:
-                left = build.sub(sizes[loop], first[loop])
-                extents[number] = build.least(left, shape[number])
-        tile = view(self.memory, offsets, extents)
-        if extents == shape:
-            memref.copy(tile, self.buffer)
-            return
-        free = [] if "d" in self.loops else [self.loops.index(next(iter(first)))]
-        alcop.set_arbitrary(alcop.CopyOp(tile, self.buffer), free)
-
-    def fragment(
-        self, first: Mapping[str, ir.Value], extents: Mapping[str, int]
-    ) -> Any:
-        """The part of the tile that a warp multiplies."""
-        zero = build.index(0)
-        offsets = [first.get(loop, zero) for loop in self.loops]
-        return read_tile(self.buffer, offsets, [extents[loop] for loop in self.loops])
 
 
 @dataclass
@@ -85,6 +39,8 @@ class ChainLoop:
     views:  made in front of the launch for those in the region
     block, matrix, thread: numbers of the block along rows and in the batch, and of the
             thread
+    part:   the number of the block's part of the columns
+    partials: where parts leave what they have, where there are several
     """
 
     chain: TiledChain
@@ -92,6 +48,8 @@ class ChainLoop:
     block: Any
     matrix: Any
     thread: Any
+    part: Any = None
+    partials: Partials | None = None
     batch: list[Any] = field(default_factory=list)
     _rows_of_scores: Any = None
     _end_of_columns: Any = None
@@ -115,9 +73,12 @@ class ChainLoop:
         self._rows_of_scores = self._numbers(self._row, scores, 0)
         self._end_of_columns = _number_of(build.index(chain.n), scores)
         state = [build.zero(self._kind(chain.d)), *self._first_rows()]
-        for span in self._spans():
+        for span in self._in_part(self._spans()):
             state = self._over(span, state)
-        self._store(*state)
+        if self.partials is None:
+            self._store(*state)
+        else:
+            self._leave(self.partials, *state)
 
     def _first_rows(self) -> list[Any]:
         """Maximum, offset and total of rows before any column; none without them."""
@@ -194,9 +155,23 @@ class ChainLoop:
             return [Span(lower, upper, False)]
         return [Span(lower, middle, True), Span(middle, upper, False)]
 
+    def _in_part(self, spans: list[Span]) -> list[Span]:
+        """What the block's part has of these; parts begin with the first span."""
+        if self.partials is None:
+            return spans
+        first = build.mul(self.part, self.chain.part_columns)
+        if self.chain.first is not None:
+            first = build.add(spans[0].first, first)
+        end = build.add(first, self.chain.part_columns)
+        begins = [first, *(build.most(one.first, first) for one in spans[1:])]
+        return [
+            Span(begin, build.least(one.end, end), one.is_whole)
+            for begin, one in zip(begins, spans, strict=True)
+        ]
+
     # -- operands ----------------------------------------------------------------------
 
-    def _operand(self, role: str, number: int, loops: str) -> _Matrix:
+    def _operand(self, role: str, number: int, loops: str) -> ChainMatrix:
         """An input, of the block's batch, with a buffer for a tile of it."""
         operand = self.chain.steps[role].view.inputs[number]
         memory, letters = self._matrix(operand, loops)
@@ -204,7 +179,7 @@ class ChainLoop:
         extents = {**self._sizes, "m": tiles.block_rows, "n": tiles.columns}
         shape = [extents[loop] for loop in letters]
         buffer = build.alloc(build.workgroup_memref(shape, memory.type.element_type))
-        return _Matrix(memory, letters, buffer)
+        return ChainMatrix(memory, letters, buffer)
 
     def _matrix(self, operand: Operand, loops: str) -> tuple[Any, str]:
         """The part of an operand that the batch has, and the loops that index it."""
@@ -225,7 +200,7 @@ class ChainLoop:
             return buffer, letters
         return view(buffer, offsets, extents, dropped), letters
 
-    def _fragments(self, queries: _Matrix) -> list[Any]:
+    def _fragments(self, queries: ChainMatrix) -> list[Any]:
         """The queries of the warp, by parts along k."""
         extents = {"m": self.chain.tiles.rows, "k": _K}
         return [
@@ -258,8 +233,8 @@ class ChainLoop:
         self,
         column: ir.Value,
         carried: Sequence[ir.Value],
-        keys: _Matrix,
-        values: _Matrix,
+        keys: ChainMatrix,
+        values: ChainMatrix,
     ) -> list[Any]:
         """Accumulators, and what is known of the rows, after a tile."""
         accumulators, *rows = carried
@@ -269,7 +244,7 @@ class ChainLoop:
         for number, one in enumerate(held):
             at = {"k": build.index(number * _K)}
             other = keys.fragment(at, {"n": columns, "k": _K})
-            scores = _contract(one, queries.loops, other, keys.loops, scores, "mnk")
+            scores = contract(one, queries.loops, other, keys.loops, scores, "mnk")
         if rows:
             weights, smaller, *rows = self._powers(scores, column, rows)
             accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
@@ -295,7 +270,7 @@ class ChainLoop:
         return [weights, smaller, larger, powers.offset, total]
 
     def _multiplied(
-        self, weights: ir.Value, values: _Matrix, accumulators: ir.Value
+        self, weights: ir.Value, values: ChainMatrix, accumulators: ir.Value
     ) -> Any:
         """Accumulators, with the weights of a tile times its values."""
         narrow = values.memory.type.element_type
@@ -309,7 +284,7 @@ class ChainLoop:
             )  # fmt: skip
             at = {"n": build.index(first)}
             other = values.fragment(at, {"n": _K, "d": self.chain.d})
-            accumulators = _contract(
+            accumulators = contract(
                 part, "mn", other, values.loops, accumulators, "mdn"
             )
         return accumulators
@@ -428,12 +403,9 @@ class ChainLoop:
         if rows:
             maximum, _, total = rows
             if chain.start == -math.inf:
-                # 1, or NaN for a row of -inf, of which all weights are 0.
-                seen = arith.divf(total, total)
-                if "total" in chain.steps:
-                    total = arith.mulf(total, seen)
-                else:
-                    accumulators = arith.mulf(accumulators, self._along(seen, chain.d))
+                total, accumulators = spoiled(
+                    chain, total, accumulators, lambda one: self._along(one, chain.d)
+                )
             given = {"contracted": accumulators, "maximum": maximum, "total": total}
         step = chain.steps["result"]
         made = self._computed(step, given, {chain.batch: self._row}, accumulators.type)
@@ -444,27 +416,18 @@ class ChainLoop:
         where = [first[one] for one in letters]
         vector.transfer_write(None, made, memory, where, by, inside)
 
-
-def _contract(
-    one: ir.Value,
-    one_loops: str,
-    other: ir.Value,
-    other_loops: str,
-    accumulators: ir.Value,
-    loops: str,
-) -> Any:
-    """Accumulators along the first two loops, of operands with loops of their own."""
-    maps = [
-        build.loop_map(3, map(loops.index, letters))
-        for letters in (one_loops, other_loops, loops[:2])
-    ]
-    kinds = [
-        ir.Attribute.parse(f"#vector.iterator_type<{kind}>")
-        for kind in ("parallel", "parallel", "reduction")
-    ]
-    return vector.contract(
-        accumulators.type, one, other, accumulators, maps, ir.ArrayAttr.get(kinds)
-    )
+    def _leave(
+        self, partials: Partials, accumulators: ir.Value, *rows: ir.Value
+    ) -> None:
+        """Write what the part has; the merge computes offsets again."""
+        at = [self.part, *self.batch]
+        inside = self.chain.m % self.chain.tiles.block_rows == 0
+        made: dict[str, Any] = {"accumulators": accumulators}
+        if rows:
+            maximum, _, total = rows
+            made |= {"maximum": maximum, "total": total}
+        for name, value in made.items():
+            partials.write(name, value, at, self._row, inside)
 
 
 def _constant(number: float) -> Any:

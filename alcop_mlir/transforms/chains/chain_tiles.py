@@ -1,8 +1,12 @@
-"""Sizes of tiles of a chain: the largest that fit, while blocks fill the GPU."""
+"""Sizes of tiles of a chain: the largest that fit, while blocks fill the GPU.
+
+Where blocks of the smallest tiles do not fill it, each goes over a part of the columns
+only, and another kernel merges what parts leave.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
 
@@ -16,6 +20,17 @@ _WARPS = (8, 4)
 _COLUMNS, _LONG_COLUMNS, _LONG_HEAD = 64, 32, 128
 _ELEMENT_BYTES = 2  # f16 and bf16
 _SLOTS = 2  # of keys and values, so that a copy runs beside the arithmetic
+_PARTIAL_BYTES = 4  # f32
+# Tiles of columns that a part has at least, for one to be copied beside another.
+_FEWEST_TILES = 2
+# A block must have this many tiles less with parts than without: the launch of a merge
+# takes microseconds, a tile about one. An estimate, not measured.
+_TILES_OF_MERGE = 4
+# What parts leave, written and read again, is at most this share of the keys and values
+# that they read.
+_SHARE_OF_MERGE = 4
+# The merge is one op that reads all parts. Ours: its code grows with them.
+MOST_PARTS = 32
 
 
 class TilesError(Exception):
@@ -29,11 +44,13 @@ class ChainTiles:
     rows:    of a warp
     warps:   of a block, each with rows of its own
     columns: of weights, as many keys and values
+    parts:   of the columns, each of which has blocks of its own
     """
 
     rows: int
     warps: int
     columns: int
+    parts: int = 1
 
     @property
     def block_rows(self) -> int:
@@ -43,13 +60,20 @@ class ChainTiles:
 
 @dataclass(frozen=True)
 class ChainSizes:
-    """Extents of the loops of a chain, and how many matrices its batch has."""
+    """Extents of the loops of a chain, and how many matrices its batch has.
+
+    first, last: bounds of the number of a column less that of its row; None for none
+    of_rows: numbers that a part leaves of a row beside accumulators
+    """
 
     batch: int
     m: int
     n: int
     k: int
     d: int
+    first: int | None = None
+    last: int | None = None
+    of_rows: int = 2
 
 
 def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
@@ -63,7 +87,7 @@ def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
         ]
         if fitting:
             return next(
-                (one for one in fitting if _blocks(sizes, one) >= target.sms),
+                (one for one in fitting if block_count(sizes, one) >= target.sms),
                 fitting[-1],
             )
     raise TilesError(_does_not_fit(sizes, possible[-1], target))
@@ -93,6 +117,56 @@ def checked_tiles(given: object, sizes: ChainSizes, target: Target) -> ChainTile
     return tiles
 
 
+def with_parts(
+    tiles: ChainTiles, sizes: ChainSizes, target: Target, given: object = 0
+) -> ChainTiles:
+    """The tiles with so many parts, or as many as are worth a merge; TilesError."""
+    count = column_tiles(sizes, tiles)
+    most = max(min(count, MOST_PARTS), 1)
+    if not isinstance(given, int) or not 0 <= given <= most:
+        raise TilesError(
+            f"has {given} parts, expected 1 to {most}: a block goes over {count} tiles "
+            f"of {tiles.columns} columns"
+        )
+    return replace(tiles, parts=given or _chosen_parts(sizes, tiles, target))
+
+
+def block_count(sizes: ChainSizes, tiles: ChainTiles) -> int:
+    """How many blocks there are without parts."""
+    return sizes.batch * -(-sizes.m // tiles.block_rows)
+
+
+def column_tiles(sizes: ChainSizes, tiles: ChainTiles) -> int:
+    """The most tiles of columns that a block goes over."""
+    columns = sizes.n
+    if sizes.last is not None:
+        rows = -(-sizes.m // tiles.block_rows) * tiles.block_rows
+        columns = min(columns, max(rows + sizes.last, 0))
+        if sizes.first is not None:
+            # Between the bounds of the first row and of the last; tiles begin before.
+            seen = tiles.block_rows + sizes.last - sizes.first + tiles.columns
+            columns = min(columns, max(seen, 0))
+    return -(-columns // tiles.columns)
+
+
+def merge_bytes(sizes: ChainSizes, parts: int) -> int:
+    """What parts write and a merge reads: accumulators, maximum, total of each row."""
+    left = sizes.d + sizes.of_rows
+    return 2 * parts * sizes.batch * sizes.m * left * _PARTIAL_BYTES
+
+
+def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
+    """As many as SMs have no block yet, with columns enough in each; 1 for none."""
+    count = column_tiles(sizes, tiles)
+    wanted = min(target.sms // block_count(sizes, tiles), MOST_PARTS)
+    if wanted < 2:
+        return 1
+    read = tiles.columns * (sizes.k + sizes.d) * _ELEMENT_BYTES
+    left = merge_bytes(replace(sizes, batch=1, m=min(sizes.m, tiles.block_rows)), 1)
+    length = max(-(-count // wanted), _FEWEST_TILES, -(-left * _SHARE_OF_MERGE // read))
+    return -(-count // length) if count - length > _TILES_OF_MERGE else 1
+
+
 def shared_bytes(sizes: ChainSizes, tiles: ChainTiles, slots: int) -> int:
     """What queries, keys and values of a block take in shared memory."""
     # A last tile of columns that is not whole has buffers of its own.
@@ -111,10 +185,6 @@ def _possible(sizes: ChainSizes) -> list[ChainTiles]:
     if warps[-1] != least:
         warps.append(least)
     return [ChainTiles(_ROWS, number, columns) for number in warps]
-
-
-def _blocks(sizes: ChainSizes, tiles: ChainTiles) -> int:
-    return sizes.batch * -(-sizes.m // tiles.block_rows)
 
 
 def _does_not_fit(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> str:

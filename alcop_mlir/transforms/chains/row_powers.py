@@ -38,6 +38,8 @@ class RowPowers:
     multiplier: a vector of one per row, or a number for all rows; None for weights that
         are exp2(scale * (x - offset))
     offset: a vector of one per row
+
+    Of a single row, what a vector would be is a number.
     """
 
     scale: float
@@ -98,8 +100,11 @@ def exp2(value: ir.Value) -> Any:
 
 
 def splat(kind: Any, number: float) -> Any:
-    """A constant vector of f32."""
-    return build.splat(kind, ir.FloatAttr.get(ir.F32Type.get(), number))
+    """A constant of f32, or a vector of them."""
+    attribute = ir.FloatAttr.get(ir.F32Type.get(), number)
+    if isinstance(kind, ir.VectorType):
+        return build.splat(kind, attribute)
+    return arith.constant(kind, attribute)
 
 
 def _times(value: ir.Value, number: float) -> Any:

@@ -36,6 +36,17 @@ Blocks have 128 rows where these are enough to fill the target, else 64, and up 
 columns (`chain_tiles.py`). `tiles` beside the role of the scores, or the option, says
 which instead: rows of a warp, warps, columns. What is not possible is an error.
 
+Where blocks do not fill the target, and each would go over many tiles of columns, as
+for one row behind many others, columns are split into parts with blocks of their own;
+a remark says so. `parts` beside the role of the scores, or the option, says how many.
+
+After:   gpu.launch blocks(%parts x %bh x %m, %one, %one) ... {
+           ... scf.for %n = %first_of_part to %end_of_part ...
+           vector.transfer_write %acc, %accumulators[%part, ...]
+           vector.transfer_write %max, %maxima[%part, ...]
+           vector.transfer_write %sum, %totals[%part, ...] }
+         linalg.generic ins(%accumulators_of_0, ..., %maxima_of_0, ...) outs(%O)
+
 Runs right after bufferization, as buffers between the ops vanish, and before
 alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
 """
@@ -45,13 +56,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
-from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, find_target
+from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
+from alcop_mlir.transforms.chains.chain_parts import allocated, merge
+from alcop_mlir.transforms.chains.chain_tiles import (
+    block_count,
+    column_tiles,
+    merge_bytes,
+)
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
@@ -66,16 +84,33 @@ class TileChains(Pass):
 
     target: str = option(DEFAULT_TARGET, "GPU that blocks have to fill and fit")
     tiles: tuple[int, ...] = option((), "rows of a warp, warps, columns; or chosen")
+    parts: int = option(0, "of the columns, merged by another kernel; 0: chosen")
 
     def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
         for region in walk(op, "scf.execute_region"):
-            chain = read_chain(region, target, self.tiles)
+            chain = read_chain(region, target, self.tiles, self.parts)
             if chain is not None:
+                if chain.tiles.parts > 1:
+                    diagnostics.remark(
+                        chain.steps["scores"].view.op, _said(chain, target)
+                    )
                 _hoist_results(region)
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
+
+
+def _said(chain: TiledChain, target: Target) -> str:
+    """Into which parts columns are split, and why."""
+    sizes, tiles = chain.sizes, chain.tiles
+    return (
+        f"columns are split into {tiles.parts} parts of {chain.part_columns}, which a "
+        f"kernel merges: without parts {block_count(sizes, tiles)} blocks go over "
+        f"up to {column_tiles(sizes, tiles)} tiles of {tiles.columns} columns, and "
+        f"{target.name} has {target.sms} SMs; the merge moves "
+        f"{merge_bytes(sizes, tiles.parts)} bytes"
+    )
 
 
 def _hoist_results(region: ir.Operation) -> None:
@@ -99,9 +134,12 @@ def _hoist(value: ir.Value, region: ir.Operation) -> None:
 def _launch(chain: TiledChain) -> None:
     """The kernel, before the region, with the views that it works on."""
     views = _views(chain)
+    parts = chain.tiles.parts
+    partials = allocated(chain) if parts > 1 else None
     groups, batch = -(-chain.m // chain.tiles.block_rows), math.prod(chain.batch_sizes)
-    # All along x, as grids are short along y; those of a matrix after each other.
-    blocks = (groups * batch, 1, 1)
+    # All along x, as grids are short along y; those of a matrix after each other, and
+    # so of a part.
+    blocks = (groups * batch * parts, 1, 1)
     threads = (chain.tiles.warps * WARP_SIZE, 1, 1)
     launch = gpu.LaunchOp(
         tuple(map(build.index, blocks)), tuple(map(build.index, threads))
@@ -110,11 +148,16 @@ def _launch(chain: TiledChain) -> None:
     body = launch.regions[0].blocks[0]
     number, _, _, thread, *_ = body.arguments
     with ir.InsertionPoint(body):
-        block, matrix = number, build.index(0)
-        if batch > 1:
-            block, matrix = build.rem(number, groups), build.div(number, groups)
-        ChainLoop(chain, views, block, matrix, thread).build()
+        extents = {"part": parts, "matrix": batch, "block": groups}
+        several = [name for name, extent in extents.items() if extent > 1]
+        found = build.coordinates(number, [extents[name] for name in several])
+        at = dict(zip(several, found, strict=True))
+        zero = build.index(0)
+        part, matrix, block = (at.get(name, zero) for name in extents)
+        ChainLoop(chain, views, block, matrix, thread, part, partials).build()
         gpu.TerminatorOp()
+    if partials is not None:
+        merge(chain, partials, views)
 
 
 def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:

@@ -24,6 +24,8 @@ from alcop_mlir.transforms.chains.chain_tiles import (
     TilesError,
     checked_tiles,
     chosen_tiles,
+    column_tiles,
+    with_parts,
 )
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")
@@ -62,32 +64,40 @@ class TiledChain:
     scale: float | None
     first: int | None
     last: int | None
+    sizes: ChainSizes
     tiles: ChainTiles
 
     @property
     def batch_sizes(self) -> list[int]:
         """Extents of the loops of the batch."""
-        return [self._size(loop) for loop in range(self.batch)]
+        view = self.steps["scores"].view
+        return [view.static_size(loop) or 0 for loop in range(self.batch)]
 
     @property
     def m(self) -> int:
         """How many rows there are."""
-        return self._size(self.batch)
+        return self.sizes.m
 
     @property
     def n(self) -> int:
         """How many columns of weights there are."""
-        return self._size(self.batch + 1)
+        return self.sizes.n
 
     @property
     def k(self) -> int:
         """The length of a row of queries and keys."""
-        return self._size(self.batch + 2)
+        return self.sizes.k
 
     @property
     def d(self) -> int:
         """The length of a row of values and results."""
-        return self.steps["result"].view.static_size(self.batch + 1) or 0
+        return self.sizes.d
+
+    @property
+    def part_columns(self) -> int:
+        """Columns of a part: of all parts at least those that a block goes over."""
+        count = column_tiles(self.sizes, self.tiles)
+        return -(-count // self.tiles.parts) * self.tiles.columns
 
     @property
     def combine(self) -> str:
@@ -96,16 +106,13 @@ class TiledChain:
         (result,) = block.operations[-1].operation.operands
         return result.owner.name
 
-    def _size(self, loop: int) -> int:
-        return self.steps["scores"].view.static_size(loop) or 0
-
 
 def read_chain(
-    region: ir.Operation, target: Target, tiles: Sequence[int] = ()
+    region: ir.Operation, target: Target, tiles: Sequence[int] = (), parts: int = 0
 ) -> TiledChain | None:
     """The chain in a region; None for a region without one, PassError for a part.
 
-    tiles: of a chain whose mark has none; chosen where there are none
+    tiles, parts: of a chain whose mark has none; chosen where there are none
     """
     mark: dict[str, Any] = {}
     steps: dict[str, Step] = {}
@@ -123,6 +130,8 @@ def read_chain(
     if not steps:
         return None
     _check(region, steps, mark)
+    sizes = _sizes(steps, mark)
+    chosen = {"tiles": tiles, "parts": parts, **mark}
     return TiledChain(
         region,
         steps,
@@ -131,7 +140,8 @@ def read_chain(
         mark.get("scale"),
         mark.get("first"),
         mark.get("last"),
-        _tiles(region, steps, mark, target, tiles),
+        sizes,
+        _tiles(region, sizes, chosen, target),
     )
 
 
@@ -153,23 +163,33 @@ def _check(region: ir.Operation, steps: dict[str, Step], mark: dict[str, Any]) -
         raise PassError(region, f"is a chain that {why}")
 
 
-def _tiles(
-    region: ir.Operation,
-    steps: dict[str, Step],
-    mark: dict[str, Any],
-    target: Target,
-    tiles: Sequence[int],
-) -> ChainTiles:
-    """Those that the mark has in `tiles`, or that are given, or chosen."""
+def _sizes(steps: dict[str, Step], mark: dict[str, Any]) -> ChainSizes:
+    """Extents, bounds, and what a part leaves of a row: its maximum and total."""
     view, batch = steps["scores"].view, mark["batch"]
     extents = [view.static_size(loop) or 0 for loop in range(batch + 3)]
     m, n, k = extents[batch:]
-    head = steps["result"].view.static_size(batch + 1) or 0
-    sizes = ChainSizes(math.prod(extents[:batch]), m, n, k, head)
-    given = mark.get("tiles", tiles)
+    return ChainSizes(
+        math.prod(extents[:batch]),
+        m,
+        n,
+        k,
+        steps["result"].view.static_size(batch + 1) or 0,
+        mark.get("first"),
+        mark.get("last"),
+        2 if "maximum" in steps else 0,
+    )
+
+
+def _tiles(
+    region: ir.Operation, sizes: ChainSizes, mark: dict[str, Any], target: Target
+) -> ChainTiles:
+    """Those that the mark has in `tiles` and `parts`, or chosen."""
+    given = mark["tiles"]
     try:
         if given:
-            return checked_tiles(given, sizes, target)
-        return chosen_tiles(sizes, target)
+            found = checked_tiles(given, sizes, target)
+        else:
+            found = chosen_tiles(sizes, target)
+        return with_parts(found, sizes, target, mark["parts"])
     except TilesError as reason:
         raise PassError(region, str(reason)) from None

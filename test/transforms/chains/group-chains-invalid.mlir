@@ -348,56 +348,6 @@ func.func @heads_of_24(%q: tensor<64x24xf16>, %k: tensor<24x128xf16>, %v: tensor
 
 // -----
 
-// A few rows are one warp, which would go over too many columns.
-#id = affine_map<(m, n) -> (m, n)>
-#row = affine_map<(m, n) -> (m)>
-func.func @few_rows(%q: tensor<8x32xf16>, %k: tensor<32x2048xf16>, %v: tensor<2048x32xf16>) -> tensor<8x32xf32> {
-  %zero = arith.constant 0.0 : f32
-  %low = arith.constant 0xFF800000 : f32
-  %scale = arith.constant 0.125 : f32
-  %e = tensor.empty() : tensor<8x2048xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x2048xf32>) -> tensor<8x2048xf32>
-  %s = linalg.matmul ins(%q, %k : tensor<8x32xf16>, tensor<32x2048xf16>) outs(%z : tensor<8x2048xf32>) -> tensor<8x2048xf32>
-  %x = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%s : tensor<8x2048xf32>) outs(%e : tensor<8x2048xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %0 = arith.mulf %a, %scale : f32
-    linalg.yield %0 : f32
-  } -> tensor<8x2048xf32>
-  %er = tensor.empty() : tensor<8xf32>
-  %fl = linalg.fill ins(%low : f32) outs(%er : tensor<8xf32>) -> tensor<8xf32>
-  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x2048xf32>) outs(%fl : tensor<8xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %0 = arith.maximumf %a, %c : f32
-    linalg.yield %0 : f32
-  } -> tensor<8xf32>
-  %w = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %max : tensor<8x2048xf32>, tensor<8xf32>) outs(%e : tensor<8x2048xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %0 = arith.subf %a, %b : f32
-    %1 = math.exp %0 : f32
-    linalg.yield %1 : f32
-  } -> tensor<8x2048xf32>
-  %fz = linalg.fill ins(%zero : f32) outs(%er : tensor<8xf32>) -> tensor<8xf32>
-  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<8x2048xf32>) outs(%fz : tensor<8xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %0 = arith.addf %a, %c : f32
-    linalg.yield %0 : f32
-  } -> tensor<8xf32>
-  %ep = tensor.empty() : tensor<8x2048xf16>
-  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %sum : tensor<8x2048xf32>, tensor<8xf32>) outs(%ep : tensor<8x2048xf16>) {
-  ^bb0(%a: f32, %b: f32, %c: f16):
-    %0 = arith.divf %a, %b : f32
-    %1 = arith.truncf %0 : f32 to f16
-    linalg.yield %1 : f16
-  } -> tensor<8x2048xf16>
-  %eo = tensor.empty() : tensor<8x32xf32>
-  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<8x32xf32>) -> tensor<8x32xf32>
-  // expected-remark @below {{not one kernel with the contraction that its weights are of: has 8 rows and 2048 columns of weights, expected 1024 columns at most for fewer than 16 rows: columns are not split over blocks}}
-  %o = linalg.matmul ins(%p, %v : tensor<8x2048xf16>, tensor<2048x32xf16>) outs(%zo : tensor<8x32xf32>) -> tensor<8x32xf32>
-  return %o : tensor<8x32xf32>
-}
-
-// -----
-
 // What a contraction starts from may be computed: no chain, and no crash.
 
 func.func @starts_from_a_computed_number(%q: tensor<64x32xf16>, %k: tensor<32x64xf16>, %v: tensor<64x32xf16>, %p: f32) -> tensor<64x32xf32> {

@@ -13,7 +13,10 @@ from alcop_mlir.transforms.chains.chain_tiles import (
     TilesError,
     checked_tiles,
     chosen_tiles,
+    column_tiles,
+    merge_bytes,
     shared_bytes,
+    with_parts,
 )
 
 A100 = find_target("sm_80")
@@ -71,3 +74,58 @@ def test_given_tiles_that_are_not_possible(
     with pytest.raises(TilesError, match=message):
         checked_tiles(given, HEADS, A100)
     assert checked_tiles((32, 4, 64), HEADS, A100) == ChainTiles(32, 4, 64)
+
+
+STEP = ChainSizes(batch=8, m=4, n=1024, k=128, d=128)
+
+
+@pytest.mark.parametrize(
+    ("changed", "parts"),
+    [
+        ({}, 8),  # of 2 tiles, the fewest, for 16
+        ({"n": 8192}, 13),  # 8 times 13 blocks are up to 108
+        ({"n": 8192, "batch": 1}, 32),  # the most
+        ({"n": 8192, "batch": 54}, 2),
+        ({"n": 8192, "batch": 55}, 1),
+        ({"n": 384}, 1),  # 6 tiles: 4 less are not more than a merge
+        ({"n": 448}, 4),
+        ({"m": 64, "batch": 1}, 2),  # of 9 tiles, for what is left to be a quarter
+        ({"m": 4, "last": 100}, 1),  # one that sees up to 104 columns
+        ({"first": -200, "last": 0}, 1),  # and up to 201
+    ],
+)
+def test_parts_fill_the_target_where_that_is_worth_a_merge(
+    changed: dict[str, int], parts: int
+) -> None:
+    sizes = replace(STEP, **changed)
+    found = with_parts(chosen_tiles(sizes, A100), sizes, A100)
+    assert found.parts == parts
+    assert found == replace(chosen_tiles(sizes, A100), parts=parts)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"last": 7}, {"first": -9, "last": 70}])
+def test_a_block_goes_over_all_columns_that_its_rows_see(
+    bounds: dict[str, int],
+) -> None:
+    """Of each block, counted one by one; no count is larger than it has to be."""
+    sizes = replace(STEP, m=200, n=500, **bounds)
+    tiles = ChainTiles(16, 2, 32)
+    seen = []
+    for first in range(0, sizes.m, tiles.block_rows):
+        least = max(first + bounds.get("first", -first), 0) // tiles.columns
+        most = first + tiles.block_rows + bounds.get("last", sizes.n)
+        most = min(most, sizes.n)
+        seen.append(-(-most // tiles.columns) - least)
+    assert max(seen) <= column_tiles(sizes, tiles) <= max(seen) + 1
+
+
+def test_what_a_merge_moves() -> None:
+    assert merge_bytes(STEP, 8) == 2 * 8 * (8 * 4) * (128 + 2) * 4
+
+
+@pytest.mark.parametrize("given", [-1, 17, "two"])
+def test_parts_that_there_are_no_tiles_for(given: object) -> None:
+    tiles = chosen_tiles(STEP, A100)
+    with pytest.raises(TilesError, match=f"has {given} parts, expected 1 to 16"):
+        with_parts(tiles, STEP, A100, given)
+    assert with_parts(tiles, STEP, A100, 16).parts == 16
