@@ -197,3 +197,60 @@ def test_parts_are_chosen_by_blocks_and_columns(
     assert grid_of(kernel, {}) == (blocks, 1, 1)
     said = capsys.readouterr().err.count("remark: columns are split into")
     assert len(others) == said
+
+
+def with_lengths(form: Form) -> str:
+    """The form, of which each sequence sees as many columns as an array says."""
+    kind = f"tensor<{form.batch}x{form.n}xi1>"
+    made = f"""
+  %em = tensor.empty() : {kind}
+  %mask = linalg.generic {{indexing_maps = [affine_map<(b, n) -> (b)>,
+      affine_map<(b, n) -> (b, n)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%lengths : tensor<{form.batch}xi64>) outs(%em : {kind}) {{
+  ^bb0(%l: i64, %c: i1):
+    %j = linalg.index 1 : index
+    %n = arith.index_cast %j : index to i64
+    %sees = arith.cmpi slt, %n, %l : i64
+    linalg.yield %sees : i1
+  }} -> {kind}
+  %es ="""
+    text = replace(form, mask="columns").text()
+    for old, new in (
+        (f"%mask: {kind.replace('i1', 'f32')}", f"%lengths: tensor<{form.batch}xi64>"),
+        (f"{kind.replace('i1', 'f32')})", f"{kind})"),
+        (
+            "%b: f32, %c: f32):\n    %0 = arith.mulf",
+            "%b: i1, %c: f32):\n    %0 = arith.mulf",
+        ),
+        ("arith.addf %0, %b", "arith.select %b, %0, %low"),
+        ("\n  %es =", made),
+    ):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_caches_of_lengths_known_at_run_time(parts: int, rows: int) -> None:
+    """Of no token, one, some tiles and a part of one, all, and more than there are."""
+    lengths = np.array([0, 1, 130, 200, 1000, -3], np.int64)
+    form = Form(batch=6, heads=4, groups=2, m=rows, n=200)
+    source = inputs.read_text(with_lengths(form))
+    bundle = compiler.compile_source(source, Parts(use_ptxas=False, parts=parts))
+    assert len(bundle.function().launches) == 2 + (parts > 1), "mask, chain, merge"
+    draw = np.random.default_rng(9)
+    q, k, v = (
+        draw.uniform(-1, 1, (6, heads, count, 32)).astype(np.float16)
+        for heads, count in ((4, rows), (2, 200), (2, 200))
+    )
+    seen = np.arange(200) < lengths[:, None]
+    mask = np.where(seen, 0, -np.inf)[:, None, None]
+    keys, values = (np.repeat(one, 2, axis=1) for one in (k, v))
+    wanted = expected(q, keys, values, mask, form.scale)
+    for mode in MODES:
+        made = Program(bundle, None, "emulator", Emulation(mode))(q, k, v, lengths)
+        found = np.asarray(made, np.float64)
+        np.testing.assert_allclose(found, wanted, atol=2e-3)
+        assert np.isnan(found[[0, 5]]).all()
+        assert np.isfinite(found[1:5]).all()
