@@ -68,8 +68,8 @@ class Target:
     l2_latency: float = 262.0
     dram_latency: float = 466.0
     # Element types that mma.sync multiplies here and not on all targets, at twice the
-    # rate of f16: QMMA on sm_89 and sm_120. [PTX] has them from sm_89 on, but for sm_90
-    # and sm_100 ptxas 13.5 makes each two HMMA of f16, and twelve conversions.
+    # rate of f16 [WP]: QMMA on sm_89 and sm_120. [PTX] has them from sm_89 on, but for
+    # sm_90 and sm_100 ptxas 13.5 makes each two HMMA of f16, and twelve conversions
     multiplied: tuple[str, ...] = ()
     # Letters of the feature sets that code for this architecture alone may use; [PTX]
     # .target, "architecture-specific features"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
+from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
     tune_devices,
@@ -50,10 +50,11 @@ def _tune(given: Any) -> int:
     if not is_installed("sklearn"):
         raise MissingExtraError("tuning needs scikit-learn", "tuning")
     space = find_space(given.space)
-    tunable, source = _tunable(given)
-    problem = tunable.problem
+    _check_file(given)
     name = "cuda" if given.to_export else tune_devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
+    tunable, source = _tunable(given, target)
+    problem = tunable.problem
     task = Task(problem, target, enumerate_space(problem, target, space))
     with _device(given, name, problem, target, source=source) as device:
         # Candidates to export are for the GPU that is compiled for.
@@ -117,13 +118,14 @@ def _search(
 def _explain(given: Any) -> int:
     check_known("device", given.device, tune_devices.DEVICES)
     space = find_space(given.space)
-    tunable, _ = _tunable(given)
+    _check_file(given)
     device = "simulated" if given.device == "simulated" else COMPILED_FOR
     most = given.variants or DEFAULT_VARIANTS
     # Nothing is measured: without a GPU, too, the choice is the compiler's.
     target = command_line.target(
         given, "" if given.target else tune_devices.pick("auto")
     )
+    tunable, _ = _tunable(given, target)
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
     if tunable.contraction.has_variants and most > 1:
@@ -243,18 +245,18 @@ def _import(given: Any) -> int:
     return 0
 
 
-def _tunable(given: Any) -> tuple[Tunable, str]:
-    """The contraction to tune, and the text of its file."""
+def _check_file(given: Any) -> None:
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
-    if given.target is not None:
-        find_target(given.target)  # before MLIR is loaded
+
+
+def _tunable(given: Any, target: Target) -> tuple[Tunable, str]:
+    """The contraction to tune, and the text of its file."""
     from alcop_mlir.compilation import inputs
     from alcop_mlir.tools.tune_problem import find_tunable
 
     source = inputs.read_file(given.file)
-    target = given.target or DEFAULT_TARGET
-    tunable = find_tunable(source, given.file, given.allow_tf32, target)
+    tunable = find_tunable(source, given.file, given.allow_tf32, target.name)
     return tunable, source.text.decode()
 
 
