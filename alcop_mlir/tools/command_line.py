@@ -94,8 +94,9 @@ def add_compile_options(parser: argparse.ArgumentParser, default_target: str) ->
         "--schedule",
         metavar="TEXT",
         help="tile sizes and stages, 'block=128,128,32 warp=64,64 stages=3,2'; with "
-        "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; what is "
-        "left out is chosen by records or models",
+        "blocks in groups of rows, 'raster=8'; with K in parts, 'split_k=4'; by warps "
+        "in roles on sm_90a, 'engine=wgmma'; what is left out is chosen by records or "
+        "models",
     )
     add_variants(parser)
     parser.add_argument(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Decision, Schedule
+from alcop_mlir.schedule import WGMMA, Decision, Schedule
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.tools.command_line import Rows, aligned, is_installed, seconds
 from alcop_mlir.tuning.analytical import PARTS
@@ -91,6 +91,9 @@ def decision_rows(decision: Decision) -> Rows:
 
 def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     """The parts of the time of what was decided, and the runners-up."""
+    if decision.schedule.engine == WGMMA:
+        yield from _wgmma_rows(ranking)
+        return
     ranking = ranking.led_by(decision.schedule)
     task, prediction = ranking.task, ranking.task.prediction
     row = int(ranking.rows[0])
@@ -120,6 +123,15 @@ def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     runners_up = [*zip(schedules, times, limits, strict=True)]
     yield "runners-up", aligned(runners_up)
     yield "space", [f"{len(task.candidates)} legal schedules"]
+
+
+def _wgmma_rows(ranking: Ranking) -> Rows:
+    """What stands for a prediction that no model makes: the best by mma.sync."""
+    row, task = int(ranking.rows[0]), ranking.task
+    yield "time", ["not predicted: the models know schedules of mma.sync only"]
+    best = f"{task.candidates.schedules[row]}  {seconds(float(ranking.predicted[row]))}"
+    yield "mma.sync", [f"{best} predicted, limit {task.prediction.limit(row)}"]
+    yield "space", [f"{len(task.candidates)} legal schedules of mma.sync"]
 
 
 def compile_rows(chooser: Chooser, compiled: Decision) -> Rows:

@@ -111,6 +111,19 @@ def test_explain_says_what_and_why(
     assert "from       record" in capsys.readouterr().out
 
 
+def test_explain_predicts_no_time_of_what_no_model_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "large.mlir"
+    path.write_text(MATMUL.format(m=512))
+    target = ["--target", "sm_90a"]
+    assert tune.main(["explain", str(path), *SIMULATED, *target]) == 0
+    said = capsys.readouterr().out
+    assert "engine=wgmma" in said
+    assert "not predicted: the models know schedules of mma.sync only" in said
+    assert "runners-up" not in said
+
+
 def test_batches_on_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "batched.mlir"
     path.write_text(BATCHED)
