@@ -116,7 +116,7 @@ def refusals(given: dict[Form, str]) -> Iterator[tuple[Form, str]]:
 
 def table(asked: Sequence[Form], taken: dict[Form, str], refused: set[Form]) -> str:
     """A row for each family, and the sum."""
-    rows = [f"{'family':18}{'forms':>8}{'ptxas':>8}{'emulator':>10}"]
+    rows = [f"{'family':26}{'forms':>8}{'ptxas':>8}{'emulator':>10}"]
     for family in (*FAMILIES, ""):
         total, ours, lost = (
             sum(1 for form in part if not family or form.family == family)
@@ -127,7 +127,7 @@ def table(asked: Sequence[Form], taken: dict[Form, str], refused: set[Form]) -> 
             if family in OUT_OF_SCOPE:
                 share = "out of scope"
             counts = f"{total:>8}{ours:>8}{ours - lost:>10}"
-            rows.append(f"{family or 'all':18}{counts}  {share}")
+            rows.append(f"{family or 'all':26}{counts}  {share}")
     return "\n".join(rows)
 
 

@@ -22,9 +22,14 @@ from typing import NamedTuple
 
 _LINES = (Path(__file__).parent / "ptx_forms.txt").read_text("utf-8").splitlines()
 # Whole families that the emulator leaves out: images in a layout of the hardware's own,
-# and what of a sparse matrix in shared memory no program of others has used here.
+# what of a sparse matrix in shared memory no program of others has used here, and maps
+# of which no document says what a copy does.
 TEXTURE_FAMILIES = ("texture", "surface")
-OUT_OF_SCOPE = (*TEXTURE_FAMILIES, "sparse wgmma")
+OUT_OF_SCOPE = (
+    *TEXTURE_FAMILIES,
+    "sparse wgmma",
+    "undocumented tensor maps",
+)
 FAMILIES = tuple(line[3:] for line in _LINES if line.startswith("== "))
 GROUPS = dict(
     line.removeprefix("<").split("> = ") for line in _LINES if line.startswith("<")
