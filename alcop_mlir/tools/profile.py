@@ -9,7 +9,10 @@ from alcop_mlir.tools.command_line import Rows, aligned, print_table
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.emulator import Counters, Result
-    from alcop_mlir.runtime.emulator.observers.counters import LineCounters
+    from alcop_mlir.runtime.emulator.observers.counters import (
+        GroupCounters,
+        LineCounters,
+    )
 
 _WORST_LINES = 5
 _SHOWN_TEXT = 48  # characters of an instruction
@@ -41,7 +44,12 @@ def profile_rows(counters: Counters) -> Rows:
         ],
     )
     yield "cp.async", [f"{_bytes(counters.copy_bytes)} copied"]
-    yield "groups", _groups(counters)
+    yield "groups", _groups(counters.groups)
+    if counters.rings:
+        yield "bulk", _bulk_copies(counters)
+        yield "mbarriers", _rings(counters)
+    if counters.multiply_groups:
+        yield "wgmma", _groups(counters.multiply_groups)
 
 
 def _instructions(counters: Counters) -> list[str]:
@@ -67,9 +75,33 @@ def _worst(lines: Sequence[LineCounters], counter: str, what: str) -> list[str]:
     return shown
 
 
-def _groups(counters: Counters) -> list[str]:
+def _bulk_copies(counters: Counters) -> list[str]:
+    moved = (counters.loaded_bytes, counters.stored_bytes, counters.in_flight)
+    loaded, stored, flying = map(_bytes, moved)
+    return [
+        f"{loaded} to shared memory, {stored} from it",
+        f"{flying} on their way to one block at most",
+    ]
+
+
+def _rings(counters: Counters) -> list[str]:
+    """What ends at each mbarrier, and how often warps wait for it."""
+    title = ["at byte", "copies", "bytes", "waits of warps"]
+    rows = [
+        [
+            str(ring.byte),
+            f"{ring.copies:,}",
+            _bytes(ring.copied_bytes),
+            f"{ring.waits:,}",
+        ]
+        for ring in counters.rings
+    ]
+    return aligned([title, *rows], right=(0, 1, 2, 3))
+
+
+def _groups(groups: Sequence[GroupCounters]) -> list[str]:
     """How far before its wait each commit was issued."""
-    if not counters.groups:
+    if not groups:
         return ["none"]
     title = ["commit line", "wait line", "groups", "instructions between"]
     rows = [
@@ -80,7 +112,7 @@ def _groups(counters: Counters) -> list[str]:
             _spread(group.instructions_ahead),
             _spread(group.multiplies_ahead),
         ]
-        for group in counters.groups
+        for group in groups
     ]
     return aligned([[*title, "mma between"], *rows], right=(0, 1, 2))
 

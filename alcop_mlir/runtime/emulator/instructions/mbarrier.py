@@ -198,6 +198,9 @@ class WaitCall(Waited):
         widen = widen_of(cohort)
         if self.acquires and widen is not None and ready.any():
             batch.mbarriers.acquire(lanes, ready, self.is_wide, widen)
+        if ready.any():
+            for observer in cohort.observers:
+                observer.on_phase(cohort, lanes, ready)
         out = lanes.place(ready)
         if len(out) > 1 and (out == out[:1]).all():
             return out[:1]

@@ -305,8 +305,10 @@ def fence(t: Translator, ins: Instruction) -> Op:
 
 def commit_group(t: Translator, ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
-        state = cohort.wgmma
-        state.committed = state.committed + _active(cohort, mask).astype(S64)
+        state, active = cohort.wgmma, _active(cohort, mask)
+        for observer in cohort.observers:
+            observer.on_multiply_commit(cohort, active, ins)
+        state.committed = state.committed + active.astype(S64)
 
     return run
 
@@ -315,13 +317,15 @@ def wait_group(t: Translator, ins: Instruction) -> Op:
     newest = ins.operands[0]
     if not isinstance(newest, Integer) or newest.value < 0:
         raise unsupported(ins, "expected an immediate count")
-    return lambda cohort, mask: _wait(cohort, mask, newest.value)
+    return lambda cohort, mask: _wait(cohort, mask, newest.value, ins)
 
 
-def _wait(cohort: Cohort, mask: Mask, newest: int) -> None:
+def _wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
     """Completes all groups of each warp but the newest ones."""
     state, active = cohort.wgmma, _active(cohort, mask)
     limit = state.committed - newest
+    for observer in cohort.observers:
+        observer.on_multiply_wait(cohort, limit, active, ins)
     ready: list[PendingMultiply] = []
     left: list[PendingMultiply] = []
     for one in state.pending:

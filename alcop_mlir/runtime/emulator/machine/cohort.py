@@ -61,6 +61,28 @@ class Observer:
     ) -> None:
         """A wait for all groups before `limit`, a register."""
 
+    def on_load(self, cohort: Cohort, objects: Lanes, count: int) -> None:
+        """Bulk copies of `count` bytes each begin, which end at these mbarriers."""
+
+    def on_load_end(self, cohort: Cohort, objects: Lanes, count: int) -> None:
+        """They are over."""
+
+    def on_store(self, cohort: Cohort, issuers: Lanes, count: int) -> None:
+        """Bulk copies of `count` bytes each to global memory are issued."""
+
+    def on_phase(self, cohort: Cohort, objects: Lanes, ready: Array) -> None:
+        """Before a wait for mbarriers ends, of the entries that are `ready`."""
+
+    def on_multiply_commit(
+        self, cohort: Cohort, active: Array, ins: Instruction
+    ) -> None:
+        """Before warps `active`, bool (1|blocks, warps), commit a wgmma-group."""
+
+    def on_multiply_wait(
+        self, cohort: Cohort, limit: Array, active: Array, ins: Instruction
+    ) -> None:
+        """A wait of these warps for all wgmma-groups before `limit`."""
+
     def on_barrier(
         self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
     ) -> None:
@@ -103,6 +125,7 @@ class Cohort(WarpRange):
         self.clock = np.zeros((1, 1), np.int64)
         self.multiplies = np.zeros((1, 1), np.int64)
         self.open_groups: list[OpenGroup] = []
+        self.open_multiplies: list[OpenGroup] = []  # of wgmma
         self.span_start = 0
         self.pending: tuple[Mask, int, int] | None = None
         self._local: BlockMemory | None = None

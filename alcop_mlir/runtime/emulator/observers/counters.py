@@ -10,11 +10,13 @@ Memory"). Global memory moves in sectors of 32 bytes.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import Listing
@@ -24,6 +26,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 BANKS, BANK_BYTES = 32, 4
 SECTOR_BYTES = 32
+NEVER = np.int64(2**62)  # the number of no group
 PHASE_BYTES = BANKS * BANK_BYTES  # the most that one wavefront moves
 
 
@@ -54,12 +57,29 @@ class GroupCounters:
     multiplies_ahead: tuple[int, float, int]
 
 
+@dataclass
+class RingCounters:
+    """One mbarrier, by its first byte in shared memory, in all blocks.
+
+    copies, copied_bytes: that ended there; waits: how often warps, or
+    lanes of a warp that have diverged, have ended a wait for it
+    """
+
+    byte: int
+    copies: int = 0
+    copied_bytes: int = 0
+    waits: int = 0
+
+
 @dataclass(frozen=True)
 class Counters:
     """The counters of one kernel run.
 
     `instructions`: warp instructions by class. `copy_bytes`: bytes that `cp.async`
-    read from global memory (without zero fill).
+    read from global memory (without zero fill). `multiply_groups`: the groups of
+    wgmma; `rings`: the mbarriers that warps have waited for, or that have counted
+    bytes; `loaded_bytes`, `stored_bytes`: of bulk copies to and from shared memory;
+    `in_flight`: the most bytes on their way to one block at a time.
     """
 
     instructions: dict[str, int]
@@ -70,6 +90,11 @@ class Counters:
     copy_bytes: int
     groups: tuple[GroupCounters, ...]
     lines: tuple[LineCounters, ...]
+    multiply_groups: tuple[GroupCounters, ...] = ()
+    rings: tuple[RingCounters, ...] = ()
+    loaded_bytes: int = 0
+    stored_bytes: int = 0
+    in_flight: int = 0
 
     @property
     def bank_conflicts(self) -> int:
@@ -93,6 +118,11 @@ class CounterSet(Observer):
         # apart.
         self.distances: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
         self.copy_bytes = 0
+        self.multiply_distances: dict[tuple[int, int], Counter[tuple[int, int]]] = {}
+        self.rings: dict[int, RingCounters] = {}
+        self.loaded_bytes = self.stored_bytes = self.in_flight = 0
+        self._batch: Batch | None = None  # that which the next one is of
+        self._flying = np.zeros(0, np.int64)
 
     def on_span(
         self, cohort: Cohort, start: int, count: int, mask: Mask, warps: int
@@ -157,9 +187,7 @@ class CounterSet(Observer):
     def on_wait(
         self, cohort: Cohort, limit: Array, mask: Mask, ins: Instruction
     ) -> None:
-        here, multiplies = cohort.positions(ins)
         left: list[OpenGroup] = []
-        shape = (cohort.blocks, cohort.warps)
         for group in cohort.open_groups:
             done = group.group < limit
             if mask is not None:
@@ -167,12 +195,83 @@ class CounterSet(Observer):
             if not done.any():
                 left.append(group)
                 continue
-            warps = np.broadcast_to(done.any(axis=2), shape)
-            ahead = (here - group.position - 1, multiplies - group.multiplies)
-            issued, multiplied = (np.broadcast_to(x, shape)[warps] for x in ahead)
-            found = self.distances.setdefault((group.line, ins.line), Counter())
-            found.update(zip(issued.tolist(), multiplied.tolist(), strict=True))
+            warps = np.asarray(done.any(axis=2))
+            self._completed(self.distances, cohort, group, warps, ins)
         cohort.open_groups = left
+
+    def _completed(
+        self,
+        distances: dict[tuple[int, int], Counter[tuple[int, int]]],
+        cohort: Cohort,
+        group: OpenGroup,
+        done: Array,
+        ins: Instruction,
+    ) -> None:
+        """The wait `ins` has completed a group of these warps."""
+        here, multiplies = cohort.positions(ins)
+        shape = (cohort.blocks, cohort.warps)
+        warps = np.broadcast_to(done, shape)
+        ahead = (here - group.position - 1, multiplies - group.multiplies)
+        issued, multiplied = (np.broadcast_to(x, shape)[warps] for x in ahead)
+        found = distances.setdefault((group.line, ins.line), Counter())
+        found.update(zip(issued.tolist(), multiplied.tolist(), strict=True))
+
+    def on_multiply_commit(
+        self, cohort: Cohort, active: Array, ins: Instruction
+    ) -> None:
+        """A commit of these warps; groups without wgmma are counted, too."""
+        number = np.where(active, cohort.wgmma.committed, NEVER)
+        opened = OpenGroup(number, ins.line, *cohort.positions(ins))
+        cohort.open_multiplies.append(opened)
+
+    def on_multiply_wait(
+        self, cohort: Cohort, limit: Array, active: Array, ins: Instruction
+    ) -> None:
+        left: list[OpenGroup] = []
+        for group in cohort.open_multiplies:
+            done = (group.group < limit) & active
+            if done.any():
+                self._completed(self.multiply_distances, cohort, group, done, ins)
+            rest = np.where(done, NEVER, group.group)
+            if (rest < NEVER).any():
+                left.append(replace(group, group=rest))
+        cohort.open_multiplies = left
+
+    def on_load(self, cohort: Cohort, objects: Lanes, count: int) -> None:
+        if cohort.batch is not self._batch:
+            self._batch = cohort.batch
+            self._flying = np.zeros(cohort.blocks, np.int64)
+        self.loaded_bytes += count * objects.offset.size
+        for ring, copies in self._rings(cohort, objects):
+            ring.copies += copies
+            ring.copied_bytes += copies * count
+        np.add.at(self._flying, objects.block(), count)
+        self.in_flight = max(self.in_flight, int(self._flying.max()))
+
+    def on_load_end(self, cohort: Cohort, objects: Lanes, count: int) -> None:
+        np.subtract.at(self._flying, objects.block(), count)
+
+    def on_store(self, cohort: Cohort, issuers: Lanes, count: int) -> None:
+        self.stored_bytes += count * issuers.offset.size
+
+    def on_phase(self, cohort: Cohort, objects: Lanes, ready: Array) -> None:
+        over = objects.only(np.flatnonzero(ready))
+        _, first = np.unique(
+            np.stack([over.block(), over.warp(), over.offset]),
+            axis=1,
+            return_index=True,
+        )
+        for ring, waits in self._rings(cohort, over.only(first)):
+            ring.waits += waits
+
+    def _rings(
+        self, cohort: Cohort, objects: Lanes
+    ) -> Iterator[tuple[RingCounters, int]]:
+        """The mbarriers, and how many of the entries are of each."""
+        offsets = objects.offset % cohort.batch.shared_step
+        for byte, times in zip(*np.unique(offsets, return_counts=True), strict=True):
+            ring = self.rings.setdefault(int(byte), RingCounters(int(byte)))
+            yield ring, int(times)
 
     def result(self) -> Counters:
         """The totals."""
@@ -181,11 +280,6 @@ class CounterSet(Observer):
             for name in self.listing.classes[start : start + count]:
                 instructions[name] += warps
         lines = tuple(line for _, line in sorted(self.lines.items()))
-        groups: list[GroupCounters] = []
-        for (commit, wait), found in sorted(self.distances.items()):
-            issued, multiplied = np.array(list(found.elements())).T
-            spreads = _spread(issued), _spread(multiplied)
-            groups.append(GroupCounters(commit, wait, issued.size, *spreads))
         return Counters(
             dict(sorted(instructions.items())),
             sum(c.shared_wavefronts for c in lines),
@@ -193,9 +287,25 @@ class CounterSet(Observer):
             sum(c.global_sectors for c in lines),
             sum(c.global_sectors_ideal for c in lines),
             self.copy_bytes,
-            tuple(groups),
+            _groups(self.distances),
             lines,
+            _groups(self.multiply_distances),
+            tuple(ring for _, ring in sorted(self.rings.items())),
+            self.loaded_bytes,
+            self.stored_bytes,
+            self.in_flight,
         )
+
+
+def _groups(
+    distances: dict[tuple[int, int], Counter[tuple[int, int]]],
+) -> tuple[GroupCounters, ...]:
+    groups: list[GroupCounters] = []
+    for (commit, wait), found in sorted(distances.items()):
+        issued, multiplied = np.array(list(found.elements())).T
+        spreads = _spread(issued), _spread(multiplied)
+        groups.append(GroupCounters(commit, wait, issued.size, *spreads))
+    return tuple(groups)
 
 
 def _group(lanes: Lanes) -> Array:

@@ -3,8 +3,9 @@
 One row per warp. Time is emulated: a warp's clock advances by one for every
 instruction it issues, and barriers bring the clocks of their warps to the latest one;
 so the picture shows what overlaps in program order, not how long hardware takes.
-Copies in flight are asynchronous slices from issue to landing; waits, barriers and runs
-of mma are slices on the warp's row.
+Copies in flight are asynchronous slices from issue to landing, groups of wgmma from
+commit to wait; waits, barriers, the issue of bulk copies and runs of mma are slices on
+the warp's row. Where warps have roles, the row says what they do.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.files import write_whole
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort, Observer
+from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import MULTIPLY, Listing
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, BlockSet, Mask, Shape
@@ -58,6 +60,9 @@ class Tracer(Observer):
         self.flights: defaultdict[tuple[int, int], list[tuple[int, int]]]
         self.flights = defaultdict(list)  # by line and warp: number and start
         self.next_id = 0
+        # Groups of wgmma in flight, by warp: number, line of the commit, start.
+        self.groups: defaultdict[int, list[tuple[int, Instruction, int]]]
+        self.groups = defaultdict(list)
 
     def follows(self, block_set: BlockSet) -> bool:
         """Whether the traced block is one of these."""
@@ -105,6 +110,50 @@ class Tracer(Observer):
         """A wait_group, one instruction long."""
         self._mark(cohort, mask, ins, "wait")
 
+    def on_load(self, cohort: Cohort, objects: Lanes, count: int) -> None:
+        """The issue of bulk copies, and how many bytes a warp asks for."""
+        self._bulk(cohort, objects, count, "load")
+
+    def on_store(self, cohort: Cohort, issuers: Lanes, count: int) -> None:
+        """The issue of bulk copies to global memory."""
+        self._bulk(cohort, issuers, count, "store")
+
+    def on_phase(self, cohort: Cohort, objects: Lanes, ready: Array) -> None:
+        """The end of a wait for an mbarrier, one instruction long."""
+        chosen = np.flatnonzero(ready & (objects.block() == self.index))
+        warps = objects.warp()[chosen].tolist()
+        offsets = objects.offset[chosen] % cohort.batch.shared_step
+        index = self.listing.index_of[objects.ins.line]
+        for warp, offset in dict(zip(warps, offsets.tolist(), strict=True)).items():
+            if warp in self.own:
+                time = self._time(cohort, warp, index)
+                self._slice(warp, f"mbarrier at byte {offset}", time, 1, "wait")
+
+    def on_multiply_commit(
+        self, cohort: Cohort, active: Array, ins: Instruction
+    ) -> None:
+        """A group of wgmma begins to be in flight."""
+        self._mark(cohort, active[:, :, None], ins, "commit")
+        index = self.listing.index_of[ins.line]
+        for warp in self._warps(cohort, active[:, :, None]):
+            number = self._at(cohort, warp, cohort.wgmma.committed)
+            start = self._time(cohort, warp, index)
+            self.groups[warp].append((number, ins, start))
+
+    def on_multiply_wait(
+        self, cohort: Cohort, limit: Array, active: Array, ins: Instruction
+    ) -> None:
+        """The groups that the wait covers end."""
+        self._mark(cohort, active[:, :, None], ins, "wait")
+        index = self.listing.index_of[ins.line]
+        for warp in self._warps(cohort, active[:, :, None]):
+            last = self._at(cohort, warp, limit)
+            stop = self._time(cohort, warp, index)
+            done = [group for group in self.groups[warp] if group[0] < last]
+            self.groups[warp] = self.groups[warp][len(done) :]
+            for _, commit, start in done:
+                self._group(commit, warp, start, stop)
+
     def on_barrier(
         self, cohorts: Sequence[Cohort], waiting: Array, ins: Instruction
     ) -> None:
@@ -126,6 +175,9 @@ class Tracer(Observer):
     def on_end(self, cohort: Cohort) -> None:
         """The end of the kernel: what is still in flight stays so to the end."""
         cohort.settle()
+        for warp in range(cohort.first_warp, cohort.first_warp + cohort.warps):
+            for _, commit, start in self.groups.pop(warp, []):
+                self._group(commit, warp, start, self._clock(cohort, warp))
         for (line, warp), flights in list(self.flights.items()):
             if cohort.first_warp <= warp < cohort.first_warp + cohort.warps:
                 stop = self._clock(cohort, warp)
@@ -139,12 +191,24 @@ class Tracer(Observer):
         block = f"{self.listing.name}, block {self.request.block}"
         warps = sorted({e["tid"] for e in self.events})
         names = [_named("process_name", block)]
-        names += [_named("thread_name", f"warp {w}", tid=w) for w in warps]
+        roles = self._roles()
+        names += [_named("thread_name", f"warp {w}{roles[w]}", tid=w) for w in warps]
         text = json.dumps({"traceEvents": names + self.events, "displayTimeUnit": "ns"})
         try:
             write_whole(self.request.path, text)
         except ConfigError as e:
             raise EmulationError(f"the trace: {e}") from None
+
+    def _roles(self) -> defaultdict[int, str]:
+        """By row, where there are bulk copies: `: loads`, `: multiplies`, ..."""
+        verbs = {"load": "loads", "store": "stores", MULTIPLY: "multiplies"}
+        roles: defaultdict[int, str] = defaultdict(str)
+        done = {(event["tid"], event["name"].split()[0]) for event in self.events}
+        if any(name == "load" for _, name in done):
+            for warp in {warp for warp, _ in done}:
+                found = [verbs[name] for name in verbs if (warp, name) in done]
+                roles[warp] = f": {', '.join(found)}" * bool(found)
+        return roles
 
     def _multiply_runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The stretches of mma in the instructions [start, stop)."""
@@ -180,10 +244,26 @@ class Tracer(Observer):
         """The emulated time at which a warp issues instruction `index`."""
         return self._clock(cohort, warp) + index - cohort.span_start
 
+    def _at(self, cohort: Cohort, warp: int, x: Array) -> int:
+        """Of an array (1|blocks, 1|warps), the entry of a warp of the traced block."""
+        every = np.broadcast_to(x, (cohort.blocks, cohort.warps))
+        return int(every[self.index, warp - cohort.first_warp])
+
+    def _bulk(self, cohort: Cohort, lanes: Lanes, count: int, what: str) -> None:
+        """One slice for each warp that issues bulk copies."""
+        mine = lanes.warp()[lanes.block() == self.index]
+        warps, copies = np.unique(mine, return_counts=True)
+        index = self.listing.index_of[lanes.ins.line]
+        for warp, number in zip(warps.tolist(), copies.tolist(), strict=True):
+            if warp in self.own:
+                time = self._time(cohort, warp, index)
+                name = f"{what} of {number * count:,} bytes"
+                self._slice(warp, name, time, 1, "bulk copy")
+
     def _mark(self, cohort: Cohort, mask: Mask, ins: Instruction, kind: str) -> None:
         index = self.listing.index_of[ins.line]
         for warp in self._warps(cohort, mask):
-            name = ins.text.removeprefix("cp.async.")
+            name = ins.text.removeprefix("cp.async.").replace(".sync.aligned", "")
             self._slice(warp, name, self._time(cohort, warp, index), 1, kind)
 
     def _slice(self, warp: int, name: str, start: int, length: int, kind: str) -> None:
@@ -195,9 +275,28 @@ class Tracer(Observer):
     def _flight(
         self, ins: Instruction, warp: int, number: int, start: int, stop: int
     ) -> None:
-        name = f"copy, PTX line {ins.line}"
+        name, kind = f"copy, PTX line {ins.line}", "cp.async"
+        self._between(ins, warp, number, (start, stop), name, kind)
+
+    def _group(self, ins: Instruction, warp: int, start: int, stop: int) -> None:
+        """A wgmma-group, from its commit to the wait for it."""
+        self.next_id += 1
+        name, kind = f"wgmma-group, PTX line {ins.line}", "wgmma"
+        self._between(ins, warp, self.next_id, (start, stop), name, kind)
+
+    def _between(
+        self,
+        ins: Instruction,
+        warp: int,
+        number: int,
+        times: tuple[int, int],
+        name: str,
+        kind: str,
+    ) -> None:
+        """An asynchronous slice."""
+        start, stop = times
         tid = warp - self.own.start
-        common = dict(name=name, cat="cp.async", id=number, pid=0, tid=tid)
+        common = dict(name=name, cat=kind, id=number, pid=0, tid=tid)
         begin = dict(common, ph="b", ts=start, args={"ptx": ins.text})
         self.events += [begin, dict(common, ph="e", ts=max(stop, start + 1))]
 

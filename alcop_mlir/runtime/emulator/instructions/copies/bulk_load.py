@@ -48,6 +48,8 @@ class Load(Flight):
         """All of the copies land."""
         batch, cohort = self.cohort.batch, self.cohort
         batch.flights.remove(self)
+        for observer in cohort.observers:
+            observer.on_load_end(cohort, self.objects, self.count)
         mbarriers = batch.mbarriers
         cells = mbarriers.cells(self.objects)
         self._write(self.read())
@@ -100,6 +102,8 @@ class Load(Flight):
 def start_load(load: Load) -> None:
     """The issue: the destination is not to be touched until the landing."""
     cohort, batch, here = load.cohort, load.cohort.batch, load.pieces.here
+    for observer in cohort.observers:
+        observer.on_load(cohort, load.objects, load.count)
     if batch.shadow is not None:
         if load.source is not None:
             batch.shadow.on_async_read(load.source)

@@ -97,6 +97,9 @@ def start_store(cohort: Cohort, given: Pieces, combine: Combine | None) -> None:
     if batch.shadow is not None:
         batch.shadow.on_async_read(store.pieces.here)
     cohort.stores.append(store)
+    each = given.shared.offset.size * given.size // given.issuers.offset.size
+    for observer in cohort.observers:
+        observer.on_store(cohort, given.issuers, each)
     if batch.early:
         store.move()
 
