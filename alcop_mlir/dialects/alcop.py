@@ -11,6 +11,8 @@ without this dialect read them:
   alcop.other_rows         rows of whole 16 bytes are for another variant of a launch
   alcop.decisions = {...}  the schedule and the three above, on a `gpu.launch_func`
   alcop.merged             a function that is one launch, which others call
+  alcop.added_parts        an op adds up the parts of a contraction, see alcop-split-k
+  alcop.from_tensors       a function was on tensors: which ops are one is decided
   alcop.prepare = {...}    what of a function's arguments another one computes once
   alcop.chain = {role}     the role of an op in a chain of contractions; of the first
                            also {batch, start, scale, ...}, see alcop-tile-chains
@@ -84,11 +86,13 @@ from alcop_mlir.dialects.values import from_attribute, to_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.rectangles import Rectangles
 
+ADDED_PARTS = "alcop.added_parts"
 ARBITRARY = "alcop.arbitrary"
 BOXES = "alcop.boxes"
 CHAIN = "alcop.chain"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"
+FROM_TENSORS = "alcop.from_tensors"
 MERGED = "alcop.merged"
 OP_KEY = "alcop.op"
 OTHER_ROWS = "alcop.other_rows"

@@ -344,7 +344,7 @@ def generic(
     maps: Sequence[Any],
     block: ir.Block | None = None,
 ) -> Any:
-    """A linalg.generic on memrefs, whose body has no op yet.
+    """A linalg.generic with one output, a memref or tensor, whose body has no op yet.
 
     maps:  of the inputs and the output, which tell that loops are reductions
     block: of another op, to be the body: it is moved, and gets the arguments besides
@@ -357,8 +357,9 @@ def generic(
         for loop in range(maps[-1].value.n_dims)
     ]
     iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds]
+    made = [output.type] if isinstance(output.type, ir.RankedTensorType) else []
     op = linalg.GenericOp(
-        [], inputs, [output], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(iterators)
+        made, inputs, [output], ir.ArrayAttr.get(maps), ir.ArrayAttr.get(iterators)
     )
     types = [getattr(v.type, "element_type", v.type) for v in (*inputs, output)]
     here = ir.Location.current

@@ -133,7 +133,9 @@ RULES = {
         f"{TRANSFORMS} transforms.schedules.*", lazy="tuning.*", never=PASSES
     ),
     "transforms.linalg.*": Rule(f"{TRANSFORMS} transforms.linalg.*", never=PASSES),
-    "transforms.tensors.*": Rule(f"{TRANSFORMS} transforms.tensors.*", never=PASSES),
+    "transforms.tensors.*": Rule(
+        f"{TRANSFORMS} transforms.linalg.* transforms.tensors.*", never=PASSES
+    ),
     "transforms.chains.*": Rule(
         f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
         "transforms.chains.*",

@@ -1,8 +1,8 @@
 """Element-wise ops: each output element is computed from one element of each input.
 
 These are linalg ops whose loops are all parallel, whose operands are indexed by loops
-alone (or by 0), and whose body is scalar arithmetic; and `memref.copy`. Nothing is
-changed here.
+alone (or by 0), and whose body is scalar arithmetic; and `memref.copy`. Their operands
+are memrefs, or tensors. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SCALARS = (ir.FloatType, ir.IntegerType)
 
 @dataclass(frozen=True)
 class Elementwise(LinalgView):
-    """An element-wise op on memrefs with one output; see above.
+    """An element-wise op with one output; see above.
 
     The loops of an operand are None along dimensions with index 0.
     """
 
     @property
     def output(self) -> Operand:
-        """The memref that is written."""
+        """The memref or tensor that is written."""
         return self.outputs[0]
 
     @property
@@ -76,6 +76,26 @@ def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | No
         return None
     (output,) = view.outputs
     if not output.is_memref or not output.is_permutation:
+        return None
+    if not all(map(_has_plain_indices, view.inputs)):
+        return None
+    return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
+
+
+def elementwise_on_tensors(
+    op: ir.Operation, scalar_body: bool = False
+) -> Elementwise | None:
+    """`op` where it is element-wise, but computes a tensor; None if it does not.
+
+    scalar_body: that its body is known to be arithmetic on scalars
+    """
+    view = linalg_view(op)
+    if view is None or len(view.outputs) != 1 or view.block is None:
+        return None
+    if not scalar_body and not _is_scalar_code(view.block):
+        return None
+    (output,) = view.outputs
+    if not output.is_tensor or not output.is_permutation:
         return None
     if not all(map(_has_plain_indices, view.inputs)):
         return None

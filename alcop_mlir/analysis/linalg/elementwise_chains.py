@@ -43,7 +43,7 @@ _MOST_FOLLOWED = 32
 
 @dataclass(frozen=True)
 class Link:
-    """`consumer` reads `memref`, which the op `producer` writes.
+    """`consumer` reads `memref`, which the op `producer` writes; or a tensor.
 
     is_last: whether no other op reads what `producer` writes
     """
@@ -63,12 +63,15 @@ def find_link(
     consumer: Elementwise,
     above: dict[Any, Elementwise | None],
     noalias_arguments: bool = False,
+    only_later: bool = False,
 ) -> Link | None:
     """An op above that can be merged into the consumer, see above.
 
     above:             the ops above in its block, and the view of those that are
                        element-wise
     noalias_arguments: whether a written argument overlaps no other
+    only_later:        that one of the two was made after bufferization: a copy, or a
+                       sum of a contraction's parts
     """
     for operand in consumer.reads:
         if not operand.is_memref:
@@ -76,6 +79,8 @@ def find_link(
         memref = operand.value
         users = (above.get(one.owner.operation) for one in memref.uses)
         writers = [one for one in users if one and one.output.value == memref]
+        if only_later:
+            writers = [one for one in writers if _is_later(one, consumer)]
         if not any(_may_merge(writer, consumer, memref) for writer in writers):
             continue  # to look through all ops above takes long in large programs
         if any(_is_of_another_contraction(one, consumer, above) for one in writers):
@@ -83,7 +88,7 @@ def find_link(
         producer = find_writer(
             consumer.op, [memref], writes, noalias_arguments, above.get
         )
-        if producer is None:
+        if producer is None or producer not in writers:
             continue
         is_last = _is_last(producer, consumer, memref, noalias_arguments)
         link = Link(producer, consumer, memref, is_last)
@@ -101,14 +106,20 @@ def composed(link: Link, use: Operand, operand: Operand) -> Loops:
     return tuple(None if loop is None else names[loop] for loop in operand.loops)
 
 
+def _is_later(producer: Elementwise, consumer: Elementwise) -> bool:
+    """Whether passes on memrefs made one of them, as copies of what is put together."""
+    is_sum = alcop.ADDED_PARTS in producer.op.attributes
+    return is_sum or consumer.op.name == "memref.copy"
+
+
 def _may_merge(producer: Elementwise, consumer: Elementwise, memref: Any) -> bool:
     """Whether they can be merged, but for what ops between them do."""
     return (
         alcop.get(producer.op, alcop.ContractionAttr) is None
         and not producer.reads_output
-        and _is_cheap_to_repeat(Link(producer, consumer, memref, False))
+        and is_cheap_to_repeat(Link(producer, consumer, memref, False))
         and (
-            _only_moves(producer)
+            only_moves(producer)
             or consumer.output.value == memref
             or _is_only_reader(producer, consumer, memref)
         )
@@ -177,7 +188,7 @@ def _is_sound(link: Link, noalias: bool) -> bool:
     producer = link.producer
     return (
         _may_merge(producer, link.consumer, link.memref)
-        and (link.is_last or _only_moves(producer))
+        and (link.is_last or only_moves(producer))
         and not any(
             may_write(op, operand.value, noalias)
             for operand in producer.reads
@@ -188,7 +199,7 @@ def _is_sound(link: Link, noalias: bool) -> bool:
     )
 
 
-def _is_cheap_to_repeat(link: Link) -> bool:
+def is_cheap_to_repeat(link: Link) -> bool:
     """Whether the producer op runs once per element, or has few and no costly ops."""
     is_repeated = len({use.loops for use in link.uses}) > 1 or any(
         len(set(use.loops) - {None}) < link.consumer.rank for use in link.uses
@@ -201,7 +212,7 @@ def _is_cheap_to_repeat(link: Link) -> bool:
     return is_small and not any(name.startswith("math.") for name in first)
 
 
-def _only_moves(element: Elementwise) -> bool:
+def only_moves(element: Elementwise) -> bool:
     """Whether the output is an unchanged input or scalar."""
     return element.block is None or len(element.block.operations) == 1
 

@@ -13,25 +13,25 @@ of ops are merged one by one; marked ops are left unchanged.
 
 Runs before alcop-fuse-producers, to which a chain then is one op, and before
 alcop-raise-contractions, which looks at the initial value of C; runs again after
-alcop-split-k, whose addition of the parts is merged with the ops that follow. Reads and
-writes no attributes.
+alcop-split-k, whose addition of the parts is merged with the ops that follow. In a
+function that was on tensors (`alcop.from_tensors`), where alcop-inline-elementwise has
+decided what is merged, only such additions are (`alcop.added_parts`, which the merged
+op keeps), and what the copies that bufferization made read. Reads both attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import host_blocks
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
-from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed, find_link
-from alcop_mlir.analysis.linalg.view import Loops
-from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.analysis.linalg.elementwise_chains import find_link
+from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
+from alcop_mlir.transforms.linalg.merged_elementwise import merged
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class MergeElementwise(Pass):
     assume_noalias_args: bool = option(False, NOALIAS)
 
     def run(self, op: ir.Operation) -> None:
+        # Of a program on tensors the rest is decided.
+        only_later = alcop.FROM_TENSORS in op.attributes
         freed: dict[Any, None] = {}
         for block in host_blocks(op):
             # The ops that one is merged with are above it, and were visited before.
@@ -51,12 +53,14 @@ class MergeElementwise(Pass):
                 while element is not None:
                     if alcop.get(element.op, alcop.ContractionAttr) is not None:
                         break
-                    link = find_link(element, above, self.assume_noalias_args)
+                    link = find_link(
+                        element, above, self.assume_noalias_args, only_later
+                    )
                     if link is None:
                         break
                     if link.is_last:
                         del above[link.producer.op]
-                    element = elementwise(_merge(link), scalar_body=True)
+                    element = elementwise(merged(link), scalar_body=True)
                     buffer = made_by(link.memref, "memref.alloc")
                     if buffer is None:
                         continue
@@ -70,95 +74,3 @@ class MergeElementwise(Pass):
             if all(user.name == "memref.dealloc" for user in users):
                 for op in (*users, buffer):
                     op.erase()
-
-
-def _merge(link: Link) -> Any:
-    """Replace the consumer, and the op above if nothing else needs it, by one op."""
-    consumer, output = link.consumer, link.consumer.output
-    operands = list(dict.fromkeys(_operands(link)))
-    values = [value for value, _ in operands]
-    every = [*(loops for _, loops in operands), output.loops]
-    maps = [build.loop_map(consumer.rank, loops) for loops in every]
-    # Along a chain of ops it grows: it is moved, not copied each time.
-    moved = link.producer.block if _may_move(link) else None
-    with consumer.op.location, ir.InsertionPoint(consumer.op):
-        op = build.generic(values, output.value, maps, moved)
-        (block,) = op.regions[0].blocks
-        arguments = list(block.arguments)[-len(every) :]
-        elements = dict(zip(operands, arguments, strict=False))
-        with ir.InsertionPoint(block):
-            linalg.YieldOp([_element(link, elements, arguments[-1], moved)])
-    for number in reversed(range(len(block.arguments) - len(every))):
-        block.erase_argument(number)
-    link.consumer.op.erase()
-    if link.is_last:
-        link.producer.op.erase()
-    return op
-
-
-def _may_move(link: Link) -> bool:
-    """Whether the body of the op above is needed once, and only in the merged op."""
-    uses = {one.loops for one in link.consumer.reads if one.value == link.memref}
-    return link.is_last and len(uses) == 1
-
-
-def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
-    """The inputs of the merged op, each with its loops; may repeat some."""
-    for operand in link.consumer.reads:
-        if operand.value == link.memref:
-            for source in link.producer.reads:
-                yield source.value, composed(link, operand, source)
-        elif operand is not link.consumer.output:
-            yield operand.value, operand.loops
-
-
-def _element(
-    link: Link,
-    elements: dict[tuple[Any, Loops], Any],
-    old: ir.Value,
-    moved: ir.Block | None,
-) -> Any:
-    """The value that the merged op yields.
-
-    elements: block argument by input
-    old:      block argument of the output, its element before
-    moved:    the body of the op above, if it is the merged op's
-    """
-    known: dict[Any, Any] = {}
-    made: dict[Loops, Any] = {}  # equal uses are computed once
-    for operand in link.consumer.reads:
-        if operand.value == link.memref:
-            if operand.loops not in made:
-                given = {
-                    one.argument: elements[one.value, composed(link, operand, one)]
-                    for one in link.producer.reads
-                }
-                made[operand.loops] = (
-                    _computed(link.producer, given)
-                    if moved is None
-                    else _in_place(moved, given)
-                )
-            known[operand.argument] = made[operand.loops]
-        elif operand is link.consumer.output:
-            known[operand.argument] = old
-        else:
-            known[operand.argument] = elements[operand.value, operand.loops]
-    return _computed(link.consumer, known)
-
-
-def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
-    """The op's result for these arguments; a copy has one argument, and no body."""
-    if element.block is None:
-        return known[None]
-    (result,) = build.inline(element.block, known)
-    return result
-
-
-def _in_place(block: ir.Block, known: dict[Any, Any]) -> Any:
-    """The same where the body itself has been moved; its end is erased."""
-    for argument, value in known.items():
-        argument.replace_all_uses_with(value)
-    end = block.operations[-1].operation
-    (result,) = end.operands
-    end.erase()
-    return result

@@ -13,7 +13,7 @@ After:   %parts = memref.alloc() : memref<2x64x64xf32>
              alcop.schedule = ...} ins(%As, %Bs) outs(%parts)
          %0 = memref.subview %parts[0, 0, 0] [1, 64, 64] ...
          %1 = memref.subview %parts[1, 0, 0] [1, 64, 64] ...
-         linalg.generic ins(%0, %1) outs(%C)      // truncf(%0 + %1)
+         linalg.generic {alcop.added_parts} ins(%0, %1) outs(%C)  // truncf(%0 + %1)
 
 Of an operand that is never made, an `alcop.im2col` or `alcop.take`, no shape can be
 expanded: it is indexed by b * length + k, of the number of the part. Tile code gathers
@@ -32,7 +32,7 @@ then have the promise `alcop.row_alignment`.
 Runs after alcop-select-schedule and alcop-add-variants, whose schedule it carries out,
 and before alcop-merge-elementwise, which merges the addition with the ops that follow.
 Reads `alcop.contraction` and `alcop.schedule` and writes them on the parts; `parts`
-says that K is split already.
+says that K is split already. Writes `alcop.added_parts` on the addition.
 """
 
 from __future__ import annotations
@@ -221,7 +221,8 @@ def _add_up(contraction: TiledContraction, sizes: dict[str, Size], parts: Any) -
         *addends, old = values
         return _total([old, *addends] if starts_from_itself else addends, old.type)
 
-    _generic(inputs, out, maps, total)
+    made = _generic(inputs, out, maps, total)
+    made.attributes[alcop.ADDED_PARTS] = ir.UnitAttr.get()
 
 
 def _expanded(buffer: ir.Value, number: int, parts: int, sizes: dict[str, Size]) -> Any:

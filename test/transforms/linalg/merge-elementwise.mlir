@@ -117,3 +117,33 @@ func.func @branch(%X: memref<4x8xf32>, %D: memref<4x8xf32>, %small: i1) {
   }
   return
 }
+
+// -----
+
+// Of a program on tensors only what was made later is merged: a sum of parts with what
+// follows, and what is copied.
+// CHECK-LABEL: @from_tensors(
+// CHECK:         linalg.exp
+// CHECK:         linalg.generic {{.*}}alcop.added_parts
+// CHECK:           arith.addf
+// CHECK:           math.absf
+// CHECK:         linalg.generic {{.*}}outs(%{{.*}} : memref<8xf32, strided<[1]>>)
+// CHECK-NEXT:    ^bb0
+// CHECK-NEXT:      arith.negf
+// CHECK-NOT:     memref.copy
+#all = affine_map<(n) -> (n)>
+func.func @from_tensors(%x: memref<8xf32>, %y: memref<8xf32>, %out: memref<8xf32>, %copy: memref<8xf32, strided<[1]>>) attributes {alcop.from_tensors} {
+  %s = memref.alloc() : memref<8xf32>
+  linalg.exp ins(%x : memref<8xf32>) outs(%s : memref<8xf32>)
+  %t = memref.alloc() : memref<8xf32>
+  linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel"], alcop.added_parts} ins(%s, %y : memref<8xf32>, memref<8xf32>) outs(%t : memref<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %u = arith.addf %a, %b : f32
+    linalg.yield %u : f32
+  }
+  linalg.abs ins(%t : memref<8xf32>) outs(%out : memref<8xf32>)
+  %v = memref.alloc() : memref<8xf32>
+  linalg.negf ins(%y : memref<8xf32>) outs(%v : memref<8xf32>)
+  memref.copy %v, %copy : memref<8xf32> to memref<8xf32, strided<[1]>>
+  return
+}
