@@ -107,6 +107,32 @@ def _measured(case: tuple[str, str, str, str]) -> dict[str, Any]:
     return importlib.import_module("bench_sass").measure(case, "sm_80", 4096)
 
 
+@pytest.mark.parametrize(
+    ("number", "layout", "sizes", "size"),
+    [(0, "nt", "known", 4096), (0, "nn", "open", 4096), (2, "nt", "known", 1024)],
+)
+def test_loops_of_roles_have_no_more_instructions_than_cutlass(
+    sass: Any, number: int, layout: str, sizes: str, size: int
+) -> None:
+    """Those that multiply and those that copy; wgmma is waited for once for each slot.
+
+    size: of 1024 cubed each block has one tile
+    """
+    from alcop_mlir.runtime import ptx
+
+    if ptx.find_ptxas() is None:
+        pytest.skip("needs ptxas")
+    hopper = importlib.import_module("bench_hopper")
+    tile = list(dict.fromkeys(tile for tile, _ in hopper.CUTLASS))[number]
+    measured = hopper.measure(hopper.Case(tile, layout, sizes), size)
+    bound = hopper.CUTLASS[tile, layout]
+    assert measured["multiply"] <= bound.multiply
+    assert measured["copy"] <= bound.copy
+    assert (measured["depbar"], measured["arrive"]) == (1, 1)
+    assert (measured["spill_bytes"], measured["advisories"]) == (0, [])
+    assert measured["registers"] <= bound.registers
+
+
 def test_a_kernel_of_several(sass: Any) -> None:
     """Each is a section of the listing, the last one to its end."""
     line = "//" + "-" * 21

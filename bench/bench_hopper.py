@@ -1,0 +1,272 @@
+"""Kernels of warps in roles for sm_90a: SASS of their loops, beside CUTLASS's.
+
+usage: python bench/bench_hopper.py [--size 4096] [--once]
+
+Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative
+kernels, with B stored N x K and K x N, for sizes that are known and that are not. Of
+the loop that multiplies and the one that copies it gives the instructions per 64
+elements along K; of the former also how often it waits for wgmma (DEPBAR) and begins
+a group (ARRIVE). `--once`: compile each kernel in this process, without a cold start's
+CPU seconds. Needs the extra `ptxas`, and nvdisasm. The raw records go to
+bench/results/hopper.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_sass import matmul_of
+from records import print_table, store
+from sass import backward_branches, disassemble, operation
+
+from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.runtime import ptx
+from alcop_mlir.schedule import Partial
+from alcop_mlir.target import find_target
+
+TARGET = "sm_90a"
+STEP = 64  # elements along K that all tiles have, and that one box of TMA has
+WGMMA_STEP = 16  # elements of f16 along K of a wgmma
+ADVISORY = re.compile(r"\bC75\d\d\b")  # of ptxas, where it cannot leave wgmma in flight
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of the two loops per 64 elements along K, and of the kernel.
+
+    multiply: instructions where wgmma is issued
+    copy: instructions where the copies are issued
+    """
+
+    multiply: float
+    copy: float
+    registers: int
+    stages: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a block computes; each warp of the two warpgroups has all columns."""
+
+    rows: int
+    columns: int
+    stages: int
+
+    @property
+    def schedule(self) -> str:
+        """As an option of the compiler; each warp has rows of both halves."""
+        block = f"block={self.rows},{self.columns},{STEP}"
+        warp = f"warp={self.rows // 8},{self.columns}"
+        return f"{block} {warp} stages={self.stages},2 engine=wgmma"
+
+    @property
+    def name(self) -> str:
+        """For a table."""
+        return f"{self.rows}x{self.columns}x{STEP}"
+
+    def boxes(self, layout: str) -> int:
+        """Of TMA for 64 elements along K: those of N are at most 64 elements wide."""
+        return 1 + (1 if layout == "nt" else self.columns // STEP)
+
+    @property
+    def wgmmas(self) -> int:
+        """Of a warpgroup for 64 elements along K."""
+        return self.rows // 128 * (STEP // WGMMA_STEP)
+
+
+# CUTLASS's kernels with the same tiles: CUTLASS 4.2 collective builder, nvcc 13.0, f16
+# with f32 accumulators, clusters of one block, as many blocks as SMs for all tiles.
+CUTLASS = {
+    (Tile(128, 256, 4), "nt"): Figures(48, 38, 168, 4, 214016),
+    (Tile(128, 256, 4), "nn"): Figures(48, 56, 168, 4, 214016),
+    (Tile(128, 128, 6), "nt"): Figures(48, 35, 168, 6, 214016),
+    (Tile(256, 128, 4), "nt"): Figures(57, 38, 168, 4, 214016),
+}
+LAYOUTS = ("nt", "nn")  # B stored N x K, and K x N
+SIZES = ("known", "open")  # open: known at run time only, with rows of 16 bytes
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel."""
+
+    tile: Tile
+    layout: str
+    sizes: str = "known"
+
+
+def cases() -> Iterator[Case]:
+    """All tiles in both layouts, of both kinds of sizes."""
+    tiles = dict.fromkeys(tile for tile, _ in CUTLASS)
+    for sizes in SIZES:
+        for tile in tiles:
+            for layout in LAYOUTS:
+                yield Case(tile, layout, sizes)
+
+
+def measure(case: Case, size: int = 4096) -> dict[str, Any]:
+    """The record of a kernel; `cpu_seconds` of this compile, imports left out."""
+    begin = _cpu_seconds()
+    extent = size if case.sizes == "known" else "?"
+    promised = 1 if case.sizes == "known" else 16
+    text = matmul_of((extent, extent, extent), "f16", case.layout, promised)
+    options = compiler.Options(
+        find_target(TARGET), Partial.parse(case.tile.schedule), variants=1
+    )
+    # Stored as f16, as CUTLASS's are.
+    halves = text.replace("xf32>", "xf16>").replace(": f32", ": f16")
+    bundle = compiler.compile_source(inputs.read(halves), options)
+    ((kernel,),) = (function.kernels for function in bundle.functions)
+    code = bundle.code_of(kernel)
+    if code.cubin is None:
+        raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
+    seconds = _cpu_seconds() - begin
+    return {
+        "tile": case.tile.name,
+        "layout": case.layout,
+        "sizes": case.sizes,
+        "compiler": "alcop_mlir",
+        **_loops(case, code.cubin),
+        "registers": kernel.registers,
+        "spill_bytes": kernel.spill_bytes,
+        "stages": case.tile.stages,
+        "shared_bytes": kernel.shared_bytes,
+        "advisories": advisories(code.ptx),
+        "cpu_seconds": round(seconds, 2),
+    }
+
+
+def _loops(case: Case, cubin: bytes) -> dict[str, Any]:
+    """Of the shortest loops that multiply and that copy, per 64 elements along K."""
+    found = [texts for _, texts in backward_branches(disassemble(cubin))]
+    multiply, wgmmas = _shortest(found, "HGMMA")
+    copy, boxes = _shortest(found, "UTMALDG")
+    steps = wgmmas / case.tile.wgmmas
+    names = Counter(".".join(operation(text)[0].split(".")[:2]) for text in multiply)
+    return {
+        "multiply": len(multiply) / steps,
+        "copy": len(copy) / (boxes / case.tile.boxes(case.layout)),
+        "depbar": names["WARPGROUP.DEPBAR"] / steps,
+        "arrive": names["WARPGROUP.ARRIVE"] / steps,
+    }
+
+
+def _shortest(loops: list[list[str]], name: str) -> tuple[list[str], int]:
+    """The shortest loop with an instruction, and how many of it are in it."""
+    counted = [
+        (texts, sum(operation(text)[0].split(".")[0] == name for text in texts))
+        for texts in loops
+    ]
+    having = [one for one in counted if one[1]]
+    if not having:
+        raise SystemExit(f"error: no loop with {name} in the cubin")
+    return min(having, key=lambda one: len(one[0]))
+
+
+def advisories(text: str) -> list[str]:
+    """What ptxas says of wgmma that it lets wait, or of registers: C75xx, by number."""
+    ptxas = ptx.find_ptxas()
+    if ptxas is None:
+        raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(text)
+        command = [ptxas, f"-arch={TARGET}", "-o", Path(folder, "kernel.cubin"), source]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return sorted(set(ADVISORY.findall(done.stdout + done.stderr)))
+
+
+def cold(case: Case, size: int) -> dict[str, Any]:
+    """The record of a kernel compiled by a new process."""
+    given = json.dumps(asdict(case))
+    command = [sys.executable, __file__, "--size", str(size), "--one", given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr.strip() or f"error: {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def cutlass(case: Case) -> dict[str, Any] | None:
+    """CUTLASS's record with the same tile and layout; its sizes are all run-time's."""
+    figures = CUTLASS.get((case.tile, case.layout))
+    if figures is None:
+        return None
+    return {
+        "tile": case.tile.name,
+        "layout": case.layout,
+        "compiler": "CUTLASS 4.2",
+        **asdict(figures),
+        "depbar": 1,
+        "spill_bytes": 0,
+    }
+
+
+def main() -> None:
+    """Compile, store, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--size", type=int, default=4096)
+    parser.add_argument("--once", action="store_true", help="in this process")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        fields = json.loads(given.one)
+        fields["tile"] = Tile(**fields["tile"])
+        imports = _cpu_seconds()
+        record = measure(Case(**fields), given.size)
+        # With the imports before it, and what starts the process.
+        seconds = round(record["cpu_seconds"] + imports, 2)
+        print(json.dumps({**record, "cpu_seconds": seconds}))
+        return
+    records = []
+    for case in cases():
+        record = (measure if given.once else cold)(case, given.size)
+        records.append(record)
+        beside = cutlass(case)
+        if beside is not None and case.sizes == SIZES[-1]:
+            records.append(beside)
+    path = store("hopper", records)
+    columns = (
+        *("multiply", "copy", "depbar", "arrive", "registers", "spill_bytes"),
+        *("stages", "shared_bytes", "cpu_seconds"),
+    )
+    print(f"f16 x f16 -> f16, {given.size} cubed, {TARGET}, per {STEP} along K")
+    print_table(
+        ["tile", "layout", "sizes", "compiler", *columns, "C75xx"],
+        [
+            [
+                *(record.get(key, "") for key in ("tile", "layout", "sizes")),
+                record["compiler"],
+                *(_shown(record.get(key, "")) for key in columns),
+                " ".join(record.get("advisories", ())),
+            ]
+            for record in records
+        ],
+    )
+    print(f"\nrecords: {path}")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it has waited for, as ptxas, since it began."""
+    used = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    times = [resource.getrusage(who) for who in used]
+    return sum(one.ru_utime + one.ru_stime for one in times)
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    main()
