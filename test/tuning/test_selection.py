@@ -96,8 +96,9 @@ def test_the_gpu_is_this_machines_where_it_is_of_the_target(
     monkeypatch.setattr(gpus, "local", lambda: Gpu("NVIDIA A30", "1.0", 80))
     assert Chooser(TARGET).choose(PROBLEM).source == "record"
     assert gpus.compiled_for(find_target("sm_90")) == "NVIDIA H200"
-    monkeypatch.setattr(gpus, "local", lambda: Gpu("NVIDIA B200", "1.0", 100))
-    assert gpus.compiled_for(find_target("sm_90")) == "NVIDIA B200"
+    monkeypatch.setattr(gpus, "local", lambda: Gpu("NVIDIA B300", "1.0", 103))
+    assert gpus.compiled_for(find_target("sm_90")) == "NVIDIA H200"
+    assert gpus.compiled_for(find_target("sm_100")) == "NVIDIA B300"
     assert Chooser(TARGET).choose(PROBLEM).source == "analytical model"
     monkeypatch.setenv("ALCOP_GPU", "NVIDIA A30")
     assert Chooser(TARGET).choose(PROBLEM).source == "record"
