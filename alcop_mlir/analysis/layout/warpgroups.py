@@ -1,7 +1,7 @@
 """What a warpgroup multiplies by `wgmma`: which contractions of tile code are one.
 
 Four neighbouring warps, each with the same columns and 16*R rows that follow those of
-the warp before, hold together what R wgmma of 64 rows make: of these a lane has the
+the warp before, have what R wgmma of 64 rows make: of these a lane has the
 accumulators that it has of mma.sync's. Instruction i of R takes of each warp the 8-row
 groups i and R + i, which is a distance of R groups in its descriptor (PTX ISA,
 "wgmma.mma_async", fragments of D and "Matrix descriptor format").
@@ -28,7 +28,7 @@ _ELEMENTS = ("f16", "bf16")
 
 @dataclass(frozen=True)
 class WarpgroupOperand:
-    """A or B of a product: the read of shared memory that gives it.
+    """A or B of a contraction: the read of shared memory that gives it.
 
     along_k: whether its rows are along K (K-major), else across it (MN-major)
     """
@@ -61,7 +61,7 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
     lhs, rhs, accumulators = contract.operands
     layouts = contraction_layouts(contract)
     if str(accumulators.type.element_type) != "f32":
-        return f"sums are {accumulators.type.element_type}, expected f32"
+        return f"accumulators are {accumulators.type.element_type}, expected f32"
     found = []
     for value, layout in zip((lhs, rhs), layouts, strict=False):
         operand = _operand(value, layout)

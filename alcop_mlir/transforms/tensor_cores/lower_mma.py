@@ -165,7 +165,7 @@ class _Lowering:
     stores:       of contractions' tiles; their values may be uniform
     lowered:      fragments of the values replaced so far
     replaced:     ops to erase, each after the ops that make its operands
-    products:     of warpgroups
+    products:     contractions of warpgroups
     """
 
     fragments: Fragments

@@ -1,13 +1,13 @@
-"""Builders of wgmma: matrix descriptors of tiles, and sums of a warpgroup.
+"""Builders of wgmma: matrix descriptors of tiles, and accumulators.
 
 Tiles lie in shared memory as TMA leaves them, see `alcop.boxes` and
 `analysis/layout/tensor_boxes.py`. A descriptor holds an address, two distances between
 groups of 8 rows, and the swizzle (PTX ISA, "Asynchronous warpgroup-level matrix
-shared memory layout" and "Matrix descriptor format"). Fragments of the sums are those
-of mma.sync: instruction i of R has the 8-row groups i and R + i of each warp.
+shared memory layout" and "Matrix descriptor format"). Fragments of accumulators are
+those of mma.sync: instruction i of R has the 8-row groups i and R + i of each warp.
 
 Ops of upstream's nvvm dialect, and descriptors of our own: `nvgpu.warpgroup` knows one
-layout of B, and waits after each product (docs/upstream.md).
+layout of B, and waits after each of its ops (docs/upstream.md).
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Tile:
         return self._known(indices[1] if self.operand.along_k else indices[0])
 
     def _along_k(self, k: int) -> int:
-        """Bytes from the tile's beginning to a place along K."""
+        """Bytes from the tile's beginning to an index along K."""
         box, rest = divmod(k * self._size, self._swizzle)
         return box * self._box_bytes + rest
 
@@ -179,9 +179,9 @@ def multiply(
     group: ir.Value,
     new: bool,
 ) -> list[Any]:
-    """The wgmma of a contraction: the sums of each instruction, a struct.
+    """The wgmma of a contraction: accumulators of each instruction, a struct.
 
-    new: whether there are no sums before: `sums` are not read
+    new: whether there are none before: `sums` are not read
     """
     a = Tile(product.a, group, product.rows)
     b = Tile(product.b, None, 0)
@@ -237,7 +237,7 @@ def _wgmma(
     ).results[0]
 
 
-# -- sums as fragments, and as the structs of wgmma ------------------------------------
+# -- accumulators as fragments, and as the structs of wgmma ----------------------------
 
 
 def no_sums(product: WarpgroupProduct) -> list[Any]:

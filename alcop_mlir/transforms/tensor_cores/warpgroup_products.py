@@ -43,9 +43,9 @@ def is_read_by_warpgroup(value: ir.Value) -> bool:
 
 @dataclass
 class Products:
-    """The products of a kernel of so many threads.
+    """The contractions by wgmma of a kernel of so many threads.
 
-    sums:  of products that go on, one struct for each instruction
+    sums:  accumulators that the next one goes on with, a struct for each instruction
     group: the number of a thread's warpgroup, where it is computed
     """
 
@@ -55,17 +55,17 @@ class Products:
     group: Any = None
 
     def has(self, value: ir.Value) -> bool:
-        """Whether a product that goes on made these sums."""
+        """Whether one that another goes on with made these accumulators."""
         return value in self.sums
 
     def lower(
         self, op: ir.Operation, held: Sequence[Any] | None
     ) -> tuple[Any, ...] | None:
-        """Build the wgmma of a product; those in a row with one sum are one group.
+        """Build the wgmma of one; those in a row with the same accumulators are a group.
 
-        held: fragments of the sums that it adds to; None where these are zero, or of
-            the product before
-        Returns fragments of the sums; None where the next product goes on with them.
+        held: fragments of what it adds to; None where these are zero, or made by the one
+            before
+        Returns fragments of its accumulators; None where the next goes on with them.
         """
         product = warpgroup_product(op)
         if isinstance(product, str):
@@ -94,7 +94,7 @@ class Products:
 
 
 def _goes_on(op: ir.Operation) -> bool:
-    """Whether the next product of a warpgroup adds to the same sums."""
+    """Whether the next contraction of a warpgroup adds to the same accumulators."""
     uses = list(op.results[0].uses)
     if len(uses) != 1 or uses[0].operand_number != SUMS:
         return False

@@ -194,8 +194,11 @@ def pipelined_ops(scope: ir.Operation) -> Iterator[tuple[Any, str, int]]:
         for planned, op in plan.named(FILL):
             yield op, SHARED, plan.plan.rings[planned.ring].slots
         for planned, op in plan.named(READ):
-            if plan.plan.stream(planned).is_early:
+            stream = plan.plan.stream(planned)
+            if stream.is_early:
                 yield op, REGISTER, plan.register_stages(plan.steps())
+            elif stream.in_flight:  # of groups of wgmma, which read by themselves
+                yield op, REGISTER, stream.in_flight + 1
         needed = fetches_for(plan.loop, plan.copies().values())
         for planned, op in plan.named(FETCH):
             if op not in needed:
