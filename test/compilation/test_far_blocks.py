@@ -22,8 +22,8 @@ from alcop_mlir.manifest.kernels import Argument, Pointer, SizeValue
 from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.machine import memory as machine
 from alcop_mlir.runtime.emulator.machine.batch import Batch
-from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory
 from alcop_mlir.runtime.emulator.machine.map_views import MapViews
+from alcop_mlir.runtime.emulator.machine.memory import GlobalMemory
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.machine.warps import Shape
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx

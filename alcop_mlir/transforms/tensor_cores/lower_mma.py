@@ -165,14 +165,14 @@ class _Lowering:
     stores:       of contractions' tiles; their values may be uniform
     lowered:      fragments of the values replaced so far
     replaced:     ops to erase, each after the ops that make its operands
-    products:     contractions of warpgroups
+    by_wgmma:     contractions of warpgroups
     """
 
     fragments: Fragments
     threads: int
     lane_offsets: LaneOffsets
     stages: Stages
-    products: Products
+    by_wgmma: Products
     stores: list[ir.Operation]
     lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
@@ -302,9 +302,9 @@ class _Lowering:
     def _warpgroup(self, op: ir.Operation) -> None:
         before, result = op.operands[SUMS], op.results[0]
         held = None
-        if not (self.products.has(before) or is_zero(before)):
+        if not (self.by_wgmma.has(before) or is_zero(before)):
             held = self._pieces(before, self._layout(result)).values
-        made = self.products.lower(op, held)
+        made = self.by_wgmma.lower(op, held)
         if made is not None:
             self.lowered[result] = made
 

@@ -45,25 +45,25 @@ def is_read_by_warpgroup(value: ir.Value) -> bool:
 class Products:
     """The contractions by wgmma of a kernel of so many threads.
 
-    sums:  accumulators that the next one goes on with, a struct for each instruction
+    unfinished: what the next one goes on with, a struct for each instruction
     group: the number of a thread's warpgroup, where it is computed
     """
 
     threads: int
     body: Any
-    sums: dict[Any, list[Any]] = field(default_factory=dict)
+    unfinished: dict[Any, list[Any]] = field(default_factory=dict)
     group: Any = None
 
     def has(self, value: ir.Value) -> bool:
         """Whether one that another goes on with made these accumulators."""
-        return value in self.sums
+        return value in self.unfinished
 
     def lower(
         self, op: ir.Operation, held: Sequence[Any] | None
     ) -> tuple[Any, ...] | None:
-        """Build the wgmma of one; those in a row with the same accumulators are a group.
+        """Build the wgmma of one; those in a row on the same ones are a group.
 
-        held: fragments of what it adds to; None where these are zero, or made by the one
+        held: fragments of what it adds to; None where these are zero, or of the one
             before
         Returns fragments of its accumulators; None where the next goes on with them.
         """
@@ -71,7 +71,7 @@ class Products:
         if isinstance(product, str):
             raise PassError(op, f"is marked for wgmma: {product}")
         before, result = op.operands[SUMS], op.results[0]
-        sums = self.sums.pop(before, None)
+        sums = self.unfinished.pop(before, None)
         is_new = sums is None and held is None
         if sums is None:
             # Orders registers and wgmma: PTX ISA, wgmma.fence.
@@ -79,7 +79,7 @@ class Products:
             nvvm.WgmmaFenceAlignedOp()
         sums = multiply(product, op, sums, self._group(), is_new)
         if _goes_on(op):
-            self.sums[result] = sums
+            self.unfinished[result] = sums
             return None
         nvvm.WgmmaGroupSyncAlignedOp()  # commits the group
         return unpacked(product, sums)
