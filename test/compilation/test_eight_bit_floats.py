@@ -239,8 +239,8 @@ def test_others_multiply_what_f16_holds(
     assert "cp.async.cg.shared.global" in ptx  # bytes, as they lie
     said = capsys.readouterr().err
     assert (
-        f"multiplies {E4} by {E5} as f16, at half the rate: mma.sync of {target} does "
-        f"not take {E4} or {E5}, that of sm_89"
+        f"multiplies {E4} by {E5} as f16, at half the rate: behind mma.sync, the "
+        f"tensor cores of {target} multiply no {E4} or {E5}, those of sm_89"
     ) in said
 
 

@@ -19,8 +19,9 @@ is the accumulator initialisation:
           `{role = "init"}` for alcop-tile-to-blocks
 
 Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
-Of floats of eight bits on a target whose mma.sync does not multiply them, `multiplied`
-is the type that they are widened to, with a remark: exact, but at half the rate.
+Of floats of eight bits on a target whose tensor cores do not multiply them by mma.sync,
+`multiplied` is the type that they are widened to, with a remark: exact, but at half the
+rate.
 
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
@@ -105,9 +106,9 @@ def _say_what_is_widened(contraction: Contraction, target: Target) -> None:
         diagnostics.remark(
             contraction.op,
             f"'{contraction.op.name}' multiplies {' by '.join(contraction.narrow)} as "
-            f"{contraction.lhs_type}, at half the rate: mma.sync of {target.name} does "
-            f"not take {' or '.join(contraction.narrow)}, that of "
-            f"{' or '.join(_names_that_multiply(contraction.narrow))} does",
+            f"{contraction.lhs_type}, at half the rate: behind mma.sync, the tensor "
+            f"cores of {target.name} multiply no {' or '.join(contraction.narrow)}, "
+            f"those of {' or '.join(_names_that_multiply(contraction.narrow))} do",
         )
 
 

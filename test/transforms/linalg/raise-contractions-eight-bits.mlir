@@ -8,7 +8,7 @@
 // WIDE:        linalg.generic
 // WIDE-SAME:   alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", multiplied = "f16", rhs = "nk"}>
 func.func @two_types(%a: memref<32x64xf8E4M3FN>, %b: memref<32x64xf8E5M2>, %c: memref<32x32xbf16>) {
-  // expected-remark @+1 {{'linalg.generic' multiplies f8E4M3FN by f8E5M2 as f16, at half the rate: mma.sync of sm_90 does not take f8E4M3FN or f8E5M2, that of sm_89 or sm_120 does}}
+  // expected-remark @+1 {{'linalg.generic' multiplies f8E4M3FN by f8E5M2 as f16, at half the rate: behind mma.sync, the tensor cores of sm_90 multiply no f8E4M3FN or f8E5M2, those of sm_89 or sm_120 do}}
   linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
                                    affine_map<(m, n, k) -> (m, n)>],
                   iterator_types = ["parallel", "parallel", "reduction"]}
