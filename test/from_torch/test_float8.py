@@ -9,10 +9,12 @@ import re
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
 
-import alcop_mlir.torch
+torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
+
+from torch import Tensor, nn  # noqa: E402
+
+import alcop_mlir.torch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
 
@@ -41,7 +43,7 @@ class Quantised(nn.Module):
         return stored, stored.to(torch.float32) / scale
 
 
-def tensors(a: torch.dtype = E4, b: torch.dtype = E4) -> tuple[Tensor, Tensor]:
+def tensors(a: Any = E4, b: Any = E4) -> tuple[Tensor, Tensor]:
     torch.manual_seed(0)
     return torch.randn(64, 96).to(a), torch.randn(80, 96).to(b)
 

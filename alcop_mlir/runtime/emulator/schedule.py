@@ -134,8 +134,9 @@ class Runner:
             if normal is False:
                 return
             mask = None if normal is None else compact(mask)
-        if pc >= len(self.program.code):  # falling off the end is a return
-            self._exit(cohort, mask, self.program.code[-1])
+        code = self.program.code
+        if pc >= len(code):  # falling off the end is a return
+            self._exit(cohort, mask, code[-1] if code else None)
             return
         span = self.program.span(pc)
         cohort.grow()
@@ -307,11 +308,12 @@ class Runner:
         for pc, part in return_addresses(cohort, callee.back, mask):
             self.program.sites[pc].leave(cohort, part, callee)
 
-    def _exit(self, cohort: Cohort, mask: Mask, ins: Instruction) -> None:
+    def _exit(self, cohort: Cohort, mask: Mask, ins: Instruction | None) -> None:
+        """Lanes end; `ins` is the last they did, None of a kernel without any."""
         batch = self.batch
         cohort.exit(mask)
         batch.cluster_barrier.leave(cohort, mask)
-        if batch.ranks > 1 and batch.shadow is not None:
+        if batch.ranks > 1 and batch.shadow is not None and ins is not None:
             batch.shadow.on_block_end(batch.cluster_barrier.ended(), ins)
         if self.barriers.barriers:
             self.barriers.release_ready()

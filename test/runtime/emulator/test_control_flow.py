@@ -8,6 +8,8 @@ from hypothesis import given
 from kernel_text import run_kernel, run_lanes
 from operand_values import FIXED, seeds
 
+from alcop_mlir.runtime.emulator import emulate
+
 SCHEDULES = ["lockstep", "ascending", "descending", "random(11)"]
 
 
@@ -97,6 +99,21 @@ def test_predicated_return() -> None:
     result = run_kernel(body, ["u64", "u32"], [out, 20], block=(64,))
     assert result.hazards == ()
     assert out.tolist() == [20] * 20
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_a_kernel_without_instructions_ends(cluster: int) -> None:
+    text = """
+        .version 7.8
+        .target sm_90
+        .address_size 64
+        .visible .entry nothing()
+        {
+        }"""
+    result = emulate(
+        text, "nothing", (2, 1, 1), (64, 1, 1), [], cluster=(cluster, 1, 1)
+    )
+    assert result.hazards == ()
 
 
 def test_barrier_after_some_warps_have_left() -> None:
