@@ -309,6 +309,27 @@ def test_blocks_that_go_through_several_tiles_share_a_ring(stages: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:
+    """Only the warps that compute read C before: others have no rows of it."""
+    m, n, k = 134 * 128, 64, 192
+    a_type, b_type, c_type = (
+        f"memref<{rows}x{columns}x{kind}>"
+        for rows, columns, kind in ((m, k, "f16"), (k, n, "f16"), (m, n, "f32"))
+    )
+    bundle = compiled(
+        f"""func.func @f(%A: {a_type}, %B: {b_type}, %C: {c_type}) {{
+          linalg.matmul ins(%A, %B : {a_type}, {b_type}) outs(%C : {c_type})
+          return
+        }}""",
+        "block=128,64,64 warp=16,64 stages=3,2",
+    )
+    (kernel,) = bundle.functions[0].kernels
+    assert kernel.grid == (132, 1, 1)
+    a, b = operands({"m": m, "n": n, "k": k}, "nn")
+    c = np.random.default_rng(1).integers(-9, 9, (m, n)).astype(np.float32)
+    np.testing.assert_array_equal(run(bundle, [a, b, c]), product(a, b, "nn") + c)
+
+
 # -- what is chosen --------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.ir.loops import (
     trip_count,
     yielded,
 )
-from alcop_mlir.analysis.ir.slices import backward_slice
+from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.bindings import arith, ir, nvvm
 from alcop_mlir.errors import PassError
@@ -124,16 +124,24 @@ class CopyingRole:
 
         def step(index: ir.Value, values: list[Any]) -> list[Any]:
             mapped = {body(tiles).arguments[0]: index}
-            needed = [one for load in self.loads for one in load.needed]
-            needed += [*bounds(self.frame.loop), *init_args(self.frame.loop)]
-            inside = [one for one in needed if not _is_in(one, self.frame.loop)]
-            pending, _ = backward_slice(needed, body(self.frame.loop))
-            inside += [one for op in pending for one in op.operands]
-            _clone_needed(inside, self.frame.before, body(tiles), mapped)
+            _clone_needed(self._known_before(), self.frame.before, body(tiles), mapped)
             slot, parity = values
             return self._tile(mapped, slot, parity)
 
         build.for_loop(bounds(tiles), [slot, parity], step)
+
+    def _known_before(self) -> list[Any]:
+        """What the copies of a tile need that is made before its loop.
+
+        Not what accumulators start from: that may be read by warps that compute only.
+        """
+        loop, carried = self.frame.loop, self._carried()
+        found = [one for load in self.loads for one in load.needed]
+        found += [yielded(loop, number) for number in carried]
+        ops, _ = backward_slice(found, body(loop))
+        found += [one for op in ops for one in captured(op)]
+        inits = init_args(loop)
+        return [*found, *bounds(loop), *(inits[number] for number in carried)]
 
     def _tile(self, outer: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
         """Build the loop of a tile; the slot behind its last one, and its parity."""
@@ -324,13 +332,6 @@ class ComputingRole:
                 done = arith.cmpi(arith.CmpIPredicate.uge, trips, least)
                 read = arith.andi(signals, done)
             build.branch(read, lambda old=old: self.ring.empty.arrive(to_index(old)))
-
-
-def _is_in(value: ir.Value, loop: ir.Operation) -> bool:
-    """Whether a value is made in the loop's own block."""
-    owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    return block == body(loop)
 
 
 def _clone_needed(

@@ -11,12 +11,19 @@ from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.kernels import enclosing
-from alcop_mlir.analysis.ir.loops import body, is_loop
+from alcop_mlir.analysis.ir.loops import (
+    body,
+    init_args,
+    is_inside,
+    is_loop,
+    yielded,
+)
 from alcop_mlir.analysis.ir.rejected import Rejected
+from alcop_mlir.analysis.ir.slices import captured, is_repeatable
 from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragments import CONTRACT
-from alcop_mlir.analysis.layout.tensor_boxes import tensor_boxes
+from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes, tensor_boxes
 from alcop_mlir.analysis.layout.warpgroups import warpgroup_product
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
@@ -130,6 +137,11 @@ def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
         boxes = tensor_boxes(op)
         if isinstance(boxes, str):
             return Rejected(op, f"cannot be a copy by TMA: {boxes}")
+        maker = _impure_maker(boxes, pipelined.loop)
+        if maker is not None:
+            return Rejected(
+                op, f"its address needs '{maker.name}', which one role does"
+            )
     planned = set(pipelined.ops)
     for op in _ops(pipelined.loop):
         if op in planned or op.name in _UNPLANNED:
@@ -140,6 +152,32 @@ def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
             return Rejected(
                 op, "is in the loop, expected copies and contractions alone"
             )
+    return None
+
+
+def _impure_maker(boxes: TensorBoxes, loop: ir.Operation) -> Any | None:
+    """An op of the kernel that an address needs, and that not both roles may do."""
+    block = enclosing(loop)
+    assert block is not None, loop
+    pending = [one for parts in boxes.offsets for one in parts]
+    pending = [one for one in pending if isinstance(one, ir.Value)]
+    seen: set[Any] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            if owner == body(loop) and value.arg_number:
+                number = value.arg_number - 1
+                pending += [yielded(loop, number), init_args(loop)[number]]
+            continue
+        if not is_inside(owner.operation, block.op):
+            continue
+        if not is_repeatable(owner):
+            return owner.operation
+        pending += captured(owner)
     return None
 
 
