@@ -75,7 +75,6 @@ MOST_ELEMENT_REGISTERS = 96
 # 64x64x32 and 128x128x32 of f16 take 212 and 224 registers, by the estimate 208 and
 # 224. Without them 128x64x32 with 4 warps passes, and spills 24 bytes.
 BOUND_REGISTERS = 8
-_REGISTERS = 65536  # of 32 bits, of an SM of sm_90; CUDA programming guide
 # Registers of a thread besides accumulators where wgmma multiplies: of tiles of
 # 128x256, 256x128 and 192x128 ptxas 13.5 spills nothing with 168 and 128 registers at
 # the start, and 232 and 160 by setmaxnreg.
@@ -394,7 +393,7 @@ def role_registers(threads: int) -> tuple[int, int] | None:
     if groups < 2:
         return None
     copying = {2: 40, 3: 32}.get(groups, 24)
-    of_all = _REGISTERS // (WARPGROUP * WARP_SIZE) - copying
+    of_all = Target.registers_per_sm // (WARPGROUP * WARP_SIZE) - copying
     return copying, of_all // groups // 8 * 8
 
 

@@ -292,6 +292,16 @@ def vector_of(elements: Sequence[ir.Value]) -> Any:
     return vector.from_elements(kind, elements)
 
 
+def warp_number(thread: ir.Value) -> Any:
+    """The number of a thread's warp, i32, in a form that ptxas sees to be one of all
+    lanes: what is computed of it is in registers that a warp has once.
+
+    By a shuffle from the first lane: all lanes have to be there.
+    """
+    word = arith.index_castui(integer(32), div(thread, WARP_SIZE))
+    return gpu.shuffle(word, i32(0), i32(WARP_SIZE), gpu.ShuffleMode.IDX)[0]
+
+
 def shuffle(value: ir.Value, distance: int) -> Any:
     """The value of the lane whose number differs in the bits of `distance`."""
     kind, mode = value.type, gpu.ShuffleMode.XOR

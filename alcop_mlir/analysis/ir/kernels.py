@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import constant
+from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
 
@@ -15,6 +15,8 @@ _RUN_ONCE = ("scf.if", "scf.execute_region", "scf.index_switch")
 _SCOPES = ("func.func", "builtin.module")
 # Operands of gpu.launch: async tokens, grid x, y, z, block x, y, z, shared bytes.
 _GRID_SIZES = 3
+_X = "#gpu<dim x>"
+_THREAD_X = 3  # of the arguments of a gpu.launch: block ids come first
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,15 @@ def enclosing(op: ir.Operation) -> ThreadBlock | None:
     elif "known_block_size" in kernel.attributes:
         x, y, z = kernel.attributes["known_block_size"]
     return ThreadBlock(kernel, (x, y, z))
+
+
+def is_thread_x(value: ir.Value) -> bool:
+    """Whether a value is the number of the thread along x."""
+    op = defining_op(value)
+    if op is not None:
+        return op.name == "gpu.thread_id" and str(op.attributes["dimension"]) == _X
+    launch = value.owner.owner.operation
+    return launch.name == "gpu.launch" and value.arg_number == _THREAD_X
 
 
 def is_kernel(op: ir.Operation) -> bool:

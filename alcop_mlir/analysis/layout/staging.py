@@ -13,6 +13,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.index_terms import Terms, terms, values_of
+from alcop_mlir.analysis.ir.kernels import is_thread_x
 from alcop_mlir.analysis.ir.loops import defining_op, is_loop
 from alcop_mlir.analysis.ir.memory import is_workgroup, root
 from alcop_mlir.analysis.ir.uniformity import may_diverge
@@ -24,8 +25,6 @@ OVERLAID = "alcop.overlaid"
 SHARES = "alcop.shares"  # the number of a group of buffers that begin at one address
 _ALLOC = "memref.alloc"
 _DYNAMIC = "gpu.dynamic_shared_memory"
-_X = "#gpu<dim x>"
-_THREAD = 3  # of the arguments of a gpu.launch: the thread's number along x
 
 
 def free_bytes(write: ir.Operation, body: ir.Block) -> int:
@@ -80,17 +79,8 @@ def _remainder_of_warp(part: Any) -> tuple[Any, int] | None:
     if len(values) != 1:
         return None
     (thread,) = values
-    is_of_warp = _is_thread(thread) and part == _division("rem", thread, part[2])
+    is_of_warp = is_thread_x(thread) and part == _division("rem", thread, part[2])
     return (thread, part[2]) if is_of_warp else None
-
-
-def _is_thread(value: ir.Value) -> bool:
-    """Whether `value` is the number of the thread along x."""
-    op = defining_op(value)
-    if op is not None:
-        return op.name == "gpu.thread_id" and str(op.attributes["dimension"]) == _X
-    launch = value.owner.owner.operation
-    return launch.name == "gpu.launch" and value.arg_number == _THREAD
 
 
 def _division(name: str, thread: Any, count: int) -> tuple[str, Terms, int]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import Terms, terms
+from alcop_mlir.analysis.ir.kernels import is_thread_x
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.layout.fragment_layout import transfer_dims
@@ -120,35 +121,15 @@ def _of_warp(found: Terms, rows: int) -> bool:
     if found.constant or len(found.multiples) != 1:
         return False
     ((part, times),) = found.multiples
-    if times != rows:
+    if times != rows or not isinstance(part, tuple):
         return False
-    if isinstance(part, tuple):
-        kind, inner, divisor = part
-        return kind == "div" and divisor == WARP_SIZE and _is_thread(inner)
-    op = made_by(part, "arith.divui")
+    kind, threads, divisor = part
+    parts = [one for one, number in threads.multiples if number == 1]
     return (
-        op is not None
-        and terms(op.operands[1]).known == WARP_SIZE
-        and _is_thread(terms(op.operands[0]))
-    )
-
-
-def _is_thread(found: Terms) -> bool:
-    if found.constant or len(found.multiples) != 1:
-        return False
-    ((part, times),) = found.multiples
-    return times == 1 and is_thread_x(part)
-
-
-def is_thread_x(value: Any) -> bool:
-    """Whether a value is the number of the thread along x."""
-    if not isinstance(value, ir.Value):
-        return False
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return owner.owner.operation.name == "gpu.launch" and value.arg_number == 3
-    return owner.operation.name == "gpu.thread_id" and "x" in str(
-        owner.operation.attributes["dimension"]
+        (kind, divisor, threads.constant) == ("div", WARP_SIZE, 0)
+        and len(parts) == len(threads.multiples) == 1
+        and isinstance(parts[0], ir.Value)
+        and is_thread_x(parts[0])
     )
 
 

@@ -126,7 +126,7 @@ def _specialize(bound: BoundPlan) -> None:
         computing = ComputingRole(
             ring, frame, copies, inner, bound.plan.streams[-1].in_flight
         )
-        warp, first = _warp(thread), block.threads // WARP_SIZE
+        warp, first = build.warp_number(thread), block.threads // WARP_SIZE
         is_copying = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(first))
         registers = resources.role_registers(block.threads)
 
@@ -221,16 +221,6 @@ def _make_ring(bound: BoundPlan, slot: int, thread: ir.Value, threads: int) -> R
 def _is(value: ir.Value, number: int) -> Any:
     other = arith.constant(value.type, number)
     return arith.cmpi(arith.CmpIPredicate.eq, value, other)
-
-
-def _warp(thread: ir.Value) -> Any:
-    """The number of a thread's warp, in a form that ptxas sees to be one of all lanes.
-
-    What is computed of it is in registers that a warp has once, as TMA wants it.
-    """
-    word = arith.index_castui(build.integer(32), build.div(thread, WARP_SIZE))
-    lanes, first = build.i32(WARP_SIZE), build.i32(0)
-    return gpu.shuffle(word, first, lanes, gpu.ShuffleMode.IDX)[0]
 
 
 def _elected(make: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ from alcop_mlir.analysis.layout.warpgroups import (
     WarpgroupOperand,
     WarpgroupProduct,
 )
-from alcop_mlir.bindings import arith, gpu, ir, llvm, memref, nvvm, vector
+from alcop_mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
@@ -40,21 +40,14 @@ MMA_ROWS = WGMMA_M // WARPGROUP
 
 
 def warpgroup_number(thread: ir.Value) -> Any:
-    """The number of the warpgroup, in a form that ptxas sees to be one of a warp.
-
-    A descriptor is in registers that a warp has once; `shfl` of lane 0 makes it so.
-    """
-    word = arith.index_cast(build.integer(32), build.div(thread, WARP_SIZE))
-    warp = gpu.shuffle(word, build.i32(0), build.i32(WARP_SIZE), gpu.ShuffleMode.IDX)[0]
-    return arith.shrui(warp, build.i32(WARPGROUP.bit_length() - 1))
+    """The number of the warpgroup: descriptors are in registers of a whole warp."""
+    return arith.shrui(build.warp_number(thread), build.i32(WARPGROUP.bit_length() - 1))
 
 
 @dataclass(frozen=True)
 class Tile:
     """An operand in memory.
 
-    source:  the tile that is read, a view of a slot
-    along_k: whether its rows are along K
     group:   number of the warpgroup, i32; None where all read the same
     rows:    of a warp, of A
     """
