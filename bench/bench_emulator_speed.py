@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +100,8 @@ class Kind:
     """A loop body, how often it stands in the loop, and how often the loop runs.
 
     bounded: whether it has to stay within `MOST` times straight arithmetic: what
-    diverges, and atomics; not what accesses memory without them
+    diverges, and atomics; not what accesses memory without them, nor atomics that go
+    somewhere else each time, which are sorted anew
     live: blocks and threads of the straight arithmetic that it is compared with: an
     instruction of few warps costs a call of NumPy, whatever they do
     """
@@ -147,6 +149,28 @@ ONE_WARP = """
   setp.ne.u32 %p1, %r5, 3; @%p1 bra DONE;
   setp.ne.u32 %p1, %r2, 7; @%p1 bra DONE;"""
 
+
+def scattered(addresses: Sequence[str]) -> str:
+    """Sets address registers by hashes of the thread, to elements [0, 256)."""
+    lines = []
+    for i, address in enumerate(addresses):
+        lines.append(
+            f"mul.lo.u32 %r25, %r3, {1664525 + 8 * i}; shr.u32 %r26, %r25, 13; "
+            "xor.b32 %r25, %r25, %r26; mul.lo.u32 %r25, %r25, 22695477; "
+            "shr.u32 %r25, %r25, 9; and.b32 %r25, %r25, 255; shl.b32 %r25, %r25, 2;"
+        )
+        if address.startswith("%rd"):
+            lines.append(
+                f"cvt.u64.u32 {address}, %r25; add.u64 {address}, %rd1, {address};"
+            )
+        else:
+            lines.append(f"add.u32 {address}, %r6, %r25;")
+    return "\n  ".join(lines)
+
+
+GLOBAL_PLACES = ("%rd6", "%rd7")
+SHARED_PLACES = ("%r31", "%r32")
+
 KINDS = {
     "arithmetic": Kind(
         "add.u32 %r20, %r20, %r1; xor.b32 %r20, %r20, %r3; "
@@ -177,6 +201,12 @@ KINDS = {
         copies=16,
         bounded=True,
     ),
+    "global atomics, scattered": Kind(
+        "".join(f"atom.global.add.u32 %r22, [{p}], %r1; " for p in GLOBAL_PLACES),
+        turns=20,
+        copies=16,
+        before=scattered(GLOBAL_PLACES),
+    ),
     "global reductions, f32, collide": Kind(
         "red.global.add.f32 [%rd5], %f2;", turns=20, bounded=True
     ),
@@ -191,6 +221,12 @@ KINDS = {
     ),
     "shared atomics, cas, collide": Kind(
         "atom.shared.cas.b32 %r22, [%r11], %r1, %r3;", turns=20, bounded=True
+    ),
+    "shared atomics, scattered": Kind(
+        "".join(f"atom.shared.add.u32 %r22, [{p}], %r1; " for p in SHARED_PLACES),
+        turns=20,
+        copies=16,
+        before=scattered(SHARED_PLACES),
     ),
     "lanes diverge, two ways": Kind(split("lt.u32", "%r4, 11"), copies=8, bounded=True),
     "warps diverge, two ways": Kind(split("lt.u32", "%r5, 3"), copies=8, bounded=True),

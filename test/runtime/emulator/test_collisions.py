@@ -272,8 +272,11 @@ def test_operands_that_all_blocks_share(name: str, shape: str) -> None:
     memory = generator.integers(0, 6, (copies, 8)).astype(np.uint32)
     wanted = memory.copy()
     first = generator.integers(0, 4, count)
-    for at in (first, first.copy(), np.roll(first, 5), first[:64], np.arange(8)):
+    same = (first, first.copy(), np.roll(first, 5), first[:64], np.arange(8))
+    for at in same:
         at[-1] = 3  # a look at the last one does not tell them apart
+    elsewhere = (first + 4, first + 1, np.minimum(first, 2) + 1)
+    for at in (*same, first, *elsewhere):
         x, y = generator.integers(0, 6, (2, rows, at.size)).astype(np.uint32)
         update = UPDATES[name]
         found = update_in_order(memory, at, name, update, x, y, known)

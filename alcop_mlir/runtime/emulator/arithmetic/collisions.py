@@ -25,6 +25,7 @@ _ASSOCIATIVE: dict[str, Callable[[Array, Array], Array]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
+_LONG = 32  # queues of floats that are added up as rows of a matrix
 _FEW = 16  # queues that are taken one by one
 _ROUNDS = 4  # of compare-and-swap, in each of which a queue swaps once
 # Those that NumPy's `at` does entry by entry, without a sort, faster than sorted.
@@ -35,20 +36,20 @@ _IN_PLACE: dict[str, np.ufunc] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Queues:
     """Entries sorted by element: `order` of the entries, and one queue per element.
 
-    `first`, `length` of each queue.
+    `first`, `length` of each queue; whether a later access `recurs` to them.
     """
 
     order: Array
     first: Array
     length: Array
+    recurs: bool = False
 
     @classmethod
-    def of(cls, at: Array, elements: int) -> _Queues:
-        at = _narrow(at, elements)
+    def of(cls, at: Array) -> _Queues:
         order = np.argsort(at, kind="stable")
         ordered = at.take(order)
         last = np.flatnonzero(ordered[1:] != ordered[:-1])
@@ -60,20 +61,14 @@ class _Queues:
         return cls(order, first, length)
 
     @cached_property
+    def stop(self) -> Array:
+        """Behind the last entry of each queue."""
+        return self.first + self.length
+
+    @cached_property
     def rank(self) -> Array:
         """Of each sorted entry, its number in its queue."""
         return np.arange(self.order.size) - self.first.repeat(self.length)
-
-    def first_of_each(self, hits: Array) -> tuple[Array, Array, Array]:
-        """The first entry of each queue where `hits` (copies, n) holds, if any.
-
-        Returns the copy, the number of the entry, and the queue of each.
-        """
-        copy, entry = np.divmod(np.flatnonzero(hits), hits.shape[1])
-        queue = self.first.searchsorted(entry, side="right") - 1
-        new = np.ones(copy.size, bool)
-        new[1:] = (copy[1:] != copy[:-1]) | (queue[1:] != queue[:-1])
-        return copy[new], entry[new], queue[new]
 
     def in_row(self, copies: int) -> _Queues:
         """The queues of all copies, one after the other."""
@@ -83,11 +78,17 @@ class _Queues:
 
     def unsorted(self, x: Array) -> Array:
         """What entries sorted by element have, x (copies, n), in their own order."""
-        if len(x) > 1:
+        if self.recurs or len(x) > 1:
             return x.take(self.back, axis=1)
         out = np.empty_like(x)
         out[0][self.order] = x[0]
         return out
+
+    @cached_property
+    def alike(self) -> list[Array]:
+        """The numbers of the queues, by the binary digits of their lengths."""
+        _, digits = np.frexp(self.length)
+        return [np.flatnonzero(digits == one) for one in np.unique(digits)]
 
     @cached_property
     def back(self) -> Array:
@@ -101,12 +102,16 @@ class _Queues:
         return x.repeat(self.length, axis=-1)
 
 
-def _narrow(at: Array, elements: int) -> Array:
-    """As 16-bit numbers of the same order, if they are: NumPy sorts these by radix."""
-    if elements <= 1 << 16:
-        return at.astype(np.uint16)
+def _narrow(at: Array) -> Array:
+    """From the least one on, as 8 or 16 bits if that will do.
+
+    NumPy sorts these by radix, in one or two passes.
+    """
     low = at.min()
-    return (at - low).astype(np.uint16) if at.max() - low < 1 << 16 else at
+    span = at.max() - low
+    if span >= 1 << 16:
+        return at - low
+    return (at - low).astype(np.uint8 if span < 1 << 8 else np.uint16)
 
 
 def _in_all(memory: Array, at: Array) -> Array:
@@ -129,16 +134,26 @@ def reduce_in_order(
 
 
 class LastQueues:
-    """The queues of the last access: in a loop the next one is often the same."""
+    """The queues of the last access: in a loop the next one is often the same.
+
+    Or it goes elsewhere by one step for all entries, and so in the same order.
+    """
 
     def __init__(self) -> None:
         self._at: Array | None = None
+        self._steps: Array | None = None
         self._queues: _Queues | None = None
 
-    def of(self, at: Array, elements: int) -> _Queues:
-        """Those of entries that go to `at`, none of which is `elements` or more."""
-        if self._queues is None or not _same(self._at, at):
-            self._at, self._queues = at, _Queues.of(at, elements)
+    def of(self, at: Array) -> _Queues:
+        """Those of entries that go to `at`."""
+        if self._queues is not None and _same(self._at, at):
+            self._queues.recurs = True
+            return self._queues
+        self._at, steps = at, _narrow(at)
+        if self._queues is not None and _same(self._steps, steps):
+            self._queues.recurs = True
+            return self._queues
+        self._steps, self._queues = steps, _Queues.of(steps)
         return self._queues
 
 
@@ -165,7 +180,7 @@ def update_in_order(
     """
     if not at.size:
         return np.empty((len(memory), 0), memory.dtype)
-    queues = (known or LastQueues()).of(at, memory.shape[1])
+    queues = (known or LastQueues()).of(at)
     if queues.first.size == at.size:
         flat, every = memory.reshape(-1), _in_all(memory, at)
         old = flat.take(every)
@@ -182,6 +197,8 @@ def update_in_order(
         found, end = _sum(queues, start, x)
     elif name in _ASSOCIATIVE and is_integer:
         found, end = _scan(queues, start, x, _ASSOCIATIVE[name])
+    elif name == "add" and queues.length.max() > _LONG:
+        found, end = _add_by_rows(queues, start, x)
     elif name in ("inc", "dec") and _has_one_limit(queues, x):
         found, end = _count(queues, start, x, name)
     else:
@@ -204,7 +221,7 @@ def _exchange(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
     found = np.empty((len(start), x.shape[1]), x.dtype)
     found[:, 1:] = x[:, :-1]
     found[:, q.first] = start
-    return found, x[:, q.first + q.length - 1]
+    return found, x[:, q.stop - 1]
 
 
 def _sum(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
@@ -212,10 +229,32 @@ def _sum(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
     before = np.empty((len(x), x.shape[1] + 1), x.dtype)
     before[:, 0] = 0
     np.cumsum(x, axis=1, dtype=x.dtype, out=before[:, 1:])
-    change = before[:, q.first + q.length] - before[:, q.first]
+    change = before[:, q.stop] - before[:, q.first]
     found = q.spread(start - before[:, q.first])
     found += before[:, :-1]
     return found, start + change
+
+
+def _add_by_rows(q: _Queues, start: Array, x: Array) -> tuple[Array, Array]:
+    """Additions of floats, rounded entry by entry.
+
+    The queues of about the same length are the rows of a matrix, filled up with zeros.
+    """
+    shapes, q = (x.shape[1], start.shape), q.in_row(len(start))
+    x, start = _in_every_copy(x, start).reshape(-1), start.reshape(-1)
+    found, end = np.empty_like(x), np.empty_like(start)
+    for queues in q.alike:
+        length = q.length[queues]
+        at, row = _ranges(q.first[queues], q.stop[queues])
+        width = int(length.max()) + 1
+        cell = row * width + (at - q.first[queues][row])
+        rows = np.zeros((queues.size, width), x.dtype)
+        rows[:, 0] = start[queues]
+        rows.reshape(-1)[cell + 1] = x[at]
+        np.add.accumulate(rows, axis=1, out=rows)
+        found[at] = rows.reshape(-1)[cell]
+        end[queues] = rows[np.arange(queues.size), length]
+    return found.reshape(-1, shapes[0]), end.reshape(shapes[1])
 
 
 def _scan(
@@ -259,33 +298,52 @@ def _swap_in_rounds(
 ) -> tuple[Array, Array] | None:
     """compare-and-swap where each queue swaps a few times; None where one does more.
 
-    A round goes from one swap of each queue to its next one: entries between find the
-    same. x is sorted, y is not.
+    A round goes from one swap of each queue to its next one, and looks only at what is
+    left of the queues that have swapped: all of that finds the same. x is sorted, y is
+    not. Entries and queues are numbered through the copies.
     """
+    count, queues = x.shape[1], q.first.size
     value, found = start.copy(), q.spread(start)
-    hits = x == found
-    number = np.arange(x.shape[1], dtype=np.int32)
+    hits = np.flatnonzero(x == found)
+    if not hits.size:
+        return found, value
+    copy, entry = np.divmod(hits, count)
+    queue = q.first.searchsorted(entry, side="right") - 1 + copy * queues
+    new = _first_of_runs(queue)
+    hits, queue = hits[new], queue[new]
     for _ in range(_ROUNDS):
-        copy, entry, queue = q.first_of_each(hits)
-        if not copy.size:
+        copy, entry = np.divmod(hits, count)
+        swapped = _entries_of(y, len(start), copy * count + q.order[entry])
+        value.reshape(-1)[queue] = swapped
+        behind, owner = _ranges(hits + 1, copy * count + q.stop[queue % queues])
+        finds = swapped[owner]
+        found.reshape(-1)[behind] = finds
+        again = np.flatnonzero(_entries_of(x, len(start), behind) == finds)
+        if not again.size:
             return found, value
-        new = _in_every_copy(y, start)[copy, q.order[entry]]
-        value[copy, queue] = new
-        if copy.size > _FEW:
-            swap = np.full(start.shape, x.shape[1], np.int32)
-            swap[copy, queue] = entry
-            behind = number > q.spread(swap)
-            np.copyto(found, q.spread(value), where=behind)
-            hits = x == found
-            hits &= behind
-            continue
-        hits[:] = False
-        stop = (q.first + q.length)[queue]
-        for i in range(copy.size):
-            row, rest = copy[i], slice(entry[i] + 1, stop[i])
-            found[row, rest] = new[i]
-            hits[row, rest] = x[row % len(x), rest] == new[i]
+        again = again[_first_of_runs(owner[again])]
+        hits, queue = behind[again], queue[owner[again]]
     return None
+
+
+def _entries_of(x: Array, copies: int, at: Array) -> Array:
+    """Of x (1|copies, n) entries numbered through the copies."""
+    return x.reshape(-1).take(at if len(x) == copies else at % x.shape[1])
+
+
+def _first_of_runs(x: Array) -> Array:
+    """Which entries of (n,) differ from the one before."""
+    new = np.ones(x.size, bool)
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return new
+
+
+def _ranges(start: Array, stop: Array) -> tuple[Array, Array]:
+    """All numbers of the ranges [start, stop), and the number of the range of each."""
+    length = stop - start
+    owner = np.arange(length.size).repeat(length)
+    before = np.cumsum(length) - length
+    return np.arange(owner.size) + (start - before)[owner], owner
 
 
 def _one_by_one(
@@ -322,9 +380,6 @@ def _queue(
     start: np.generic, name: str, update: Update, x: Array, y: Array
 ) -> tuple[Array, np.generic]:
     """One queue: what each entry finds, and what is there in the end."""
-    if name == "add" and x.dtype.kind == "f":
-        total = np.add.accumulate(np.concatenate([[start], x]), dtype=x.dtype)
-        return total[:-1], total[-1]
     if name == "cas":
         return _compare_and_swap(start, x, y)
     found = np.empty_like(x)

@@ -119,6 +119,7 @@ class AsyncShadow(SharedShadow):
         others = (before >= access.now) & (before != stamp)
         read[cell] = np.where(others, access.now + MANY_LANES, stamp)
         self.read_line.reshape(-1)[cell] = access.ins.line
+        self.note_reads()
 
     def widen(self, blocks: int) -> None:
         """From one shadow for all blocks to one for each."""

@@ -57,6 +57,7 @@ class ClusterShadow(AsyncShadow):
         now = np.broadcast_to(access.now + MANY_LANES, access.at.shape)
         self.read.reshape(-1)[cell] = now[np.broadcast_to(far, access.at.shape)]
         self.read_line.reshape(-1)[cell] = access.ins.line
+        self.note_reads()
 
     def _rank_of(self, access: SharedAccess) -> Array:
         """The rank of the block that has each granule, (entries, granules)."""

@@ -93,6 +93,7 @@ class SharedShadow:
         self.write_line = np.zeros(n, np.int32)
         self.read = np.zeros((n, warps), np.int32)
         self.read_line = np.zeros((n, warps), np.int32)
+        self.reads_until = 0  # no read has a later stamp
         # Of values that come from unwritten bytes: the number of the load; see
         # `unwritten`. The report of each, should its value be used.
         self.origin: Array | None = None
@@ -143,7 +144,12 @@ class SharedShadow:
             if other.any():  # two lanes read the same granule in this instruction
                 read[cell[other]] = np.broadcast_to(many, cell.shape)[other]
         self.read_line.reshape(-1)[cell] = lanes.ins.line
+        self.note_reads()
         return origins
+
+    def note_reads(self) -> None:
+        """Reads of the epochs that there are now have been recorded."""
+        self.reads_until = int(self.clocks.start.max()) + MANY_LANES
 
     def _origins(self, access: SharedAccess, missing: Array) -> Array | None:
         """The origins of an access; that of bytes never written is this load."""
@@ -230,11 +236,21 @@ class SharedShadow:
         raced = self.written.take(at) >= flat.take(access.row + self.writer.take(at))
         if plain is not None:
             raced = raced & plain
-        seen = flat.take(access.row[..., None] + np.arange(self.clocks.warps))
-        late = self.read.take(at, axis=0) >= seen
         flying = self.state.take(at) & IN_FLIGHT
-        if raced.any() or late.any() or flying.any():
-            self._explain_write(access, seen, changes)
+        if raced.any() or flying.any() or self._is_late(access):
+            self._explain_write(access, changes)
+
+    def _is_late(self, access: SharedAccess) -> bool:
+        """Whether some warp may still have to read what is written."""
+        if self.reads_until < self.clocks.least():
+            return False
+        late = self.read.take(access.at, axis=0) >= self._reads_seen(access)
+        return bool(late.any())
+
+    def _reads_seen(self, access: SharedAccess) -> Array:
+        """Up to which stamps each entry sees the reads of each warp."""
+        cell = access.row[..., None] + np.arange(self.clocks.warps)
+        return self.clocks.horizon.reshape(-1).take(cell)
 
     def _overlaps(self, access: SharedAccess, lanes: Lanes) -> Array | None:
         """Entries of one store that lost a granule to another lane of it."""
@@ -285,10 +301,9 @@ class SharedShadow:
     def _explain_write(
         self,
         access: SharedAccess,
-        seen: Array,
         changes: Callable[[], Array] | None,
     ) -> None:
-        at = access.at
+        at, seen = access.at, self._reads_seen(access)
         line, writer = self.write_line.take(at), self.writer.take(at)
         flying = (self.state.take(at) & IN_FLIGHT) != 0
         raced = self._is_unordered(access, writer, self.written.take(at)) & ~flying

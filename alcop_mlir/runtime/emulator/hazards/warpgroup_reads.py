@@ -63,6 +63,7 @@ class WarpgroupReads:
         )
         shadow.read[cells] = stamp.reshape(len(granules), 1, -1)
         shadow.read_line[cells] = read.ins.line
+        shadow.note_reads()
 
     def _granules(self, read: OperandRead) -> Array | None:
         """What each active warp reads, (1|warps, n), 1 where they all read the same.

@@ -137,18 +137,16 @@ class Lanes:
 
     def block(self) -> Array:
         """Index in the batch of each entry's block (0 if it stands for every block)."""
-        return self._position() // (self.shape[1] * self.shape[2])
+        return self._whose("block")
 
     def warp(self) -> Array:
         """The warp of each entry, numbered in its block."""
-        shape = self.shape
-        if self.index is None and shape[:2] == (1, self.owner.warps):
-            return self.owner.warp_of(shape[2])
-        return self.owner.first_warp + self._position() // shape[2] % shape[1]
+        return self._whose("warp")
 
     def lane(self) -> Array:
         """The lane of each entry (for ldmatrix: the lane that gives the address)."""
-        shape = self.shape
-        if self.index is None and shape[:2] == (1, self.owner.warps):
-            return self.owner.lane_of(shape[2])
-        return self._position() % shape[2]
+        return self._whose("lane")
+
+    def _whose(self, what: str) -> Array:
+        every = self.owner.numbers(self.shape)[what]
+        return every if self.index is None else every.take(self.index)

@@ -166,22 +166,18 @@ class WarpRange:
         self.blocks = block_set.blocks
         self.first_warp, self.warps = first_warp, warps
         self.span = slice(first_warp, first_warp + warps)
-        self._warp_of: dict[int, Array] = {}
-        self._lane_of: dict[int, Array] = {}
+        self._numbers: dict[Dim3, dict[str, Array]] = {}
 
-    def warp_of(self, width: int) -> Array:
-        """The warp of each of `width` lanes of every warp, flat."""
-        found = self._warp_of.get(width)
-        if found is None:
-            span = np.arange(self.first_warp, self.first_warp + self.warps)
-            found = self._warp_of[width] = np.repeat(span, width)
-        return found
+    def numbers(self, shape: Dim3) -> dict[str, Array]:
+        """The block, the warp and the lane of each entry of a flattened register.
 
-    def lane_of(self, width: int) -> Array:
-        """The lane of each of `width` lanes of every warp, flat."""
-        found = self._lane_of.get(width)
+        shape: (1|blocks, 1|warps, lanes); of what has one warp that is the first
+        """
+        found = self._numbers.get(shape)
         if found is None:
-            found = self._lane_of[width] = np.tile(np.arange(width), self.warps)
+            block, warp, lane = np.indices(shape).reshape(3, -1)
+            found = {"block": block, "warp": warp + self.first_warp, "lane": lane}
+            self._numbers[shape] = found
         return found
 
     def numbers_in_block(self) -> Array:
