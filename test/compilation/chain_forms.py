@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-MASKS = ("none", "causal", "window", "additive", "columns", "boolean", "capped")
+MASKS = (
+    *("none", "causal", "window", "additive", "columns", "boolean", "capped"),
+    *("slopes", "temperature", "lengths", "positions", "cached", "bytes"),
+)
 MAPS = ("sigmoid", "squared", "decay", "inverse")
 
 
@@ -14,7 +17,7 @@ class Form:
     """A chain. Queries are B x H x M x K, keys B x G x N x K, values B x G x N x D.
 
     groups:     heads that share keys and values
-    mask:       one of MASKS
+    mask:       one of MASKS, or "segments", whose m is n
     tokens:     the tensors have heads inside of tokens, and so has the result
     keys_first: rows of keys are along N in memory
     maximum:    the op that combines elements of a row
@@ -64,12 +67,14 @@ class Form:
     linalg.yield %3 : f32
   }} -> {scores}"""
         )
-        mask, mask_type, code = self._mask()
-        ins = "%s, %mask" if mask_type else "%s"
-        element = "i1" if self.mask == "boolean" else "f32"
-        argument = f"%b: {element}, " if mask_type else ""
-        maps = "#id, #mask, #id" if mask_type else "#id, #id"
-        kinds = f"{scores}, {mask_type}" if mask_type else scores
+        mask, mask_maps, code = self._mask()
+        count = len(mask_maps)
+        ins = ", ".join(["%s", *["%mask"] * count])
+        maps = ", ".join(["#id", *mask_maps, "#id"])
+        kinds = ", ".join([scores, *[f"tensor<{mask}>"] * count])
+        argument = "".join(
+            f"%b{number or ''}: {mask.split('x')[-1]}, " for number in range(count)
+        )
         self._add(
             f"""
   %x = linalg.generic {{indexing_maps = [{maps}], {_parallel(4)}}}
@@ -114,9 +119,9 @@ class Form:
             )
             result = "%turned"
         given = f"%q: {q_type}, %k: {k_type}, %v: {v_type}"
-        given += f", %mask: {mask_type}" if mask_type else ""
+        given += f", %mask: tensor<{mask}>" if mask else ""
         return (
-            _MAPS.replace("MASK", mask)
+            _MAPS
             + f"func.func @chain({given}) -> {kind} {{"
             + _CONSTANTS.replace("SCALE", repr(float(self.scale)))
             + "".join(self.lines)
@@ -210,23 +215,13 @@ class Form:
         )
         return f"%{name}"
 
-    def _mask(self) -> tuple[str, str, str]:
-        """The results of the mask's map, its type, and the code that makes %masked."""
-        b, m, n = self.batch, self.m, self.n
-        if self.mask == "additive":
-            code = "    %masked = arith.addf %0, %b : f32"
-            return "(b, 0, m, n)", f"tensor<{b}x1x{m}x{n}xf32>", code
-        if self.mask == "columns":
-            code = "    %masked = arith.addf %0, %b : f32"
-            return "(b, n)", f"tensor<{b}x{n}xf32>", code
-        if self.mask == "boolean":
-            code = "    %masked = arith.select %b, %0, %low : f32"
-            return "(m, n)", f"tensor<{m}x{n}xi1>", code
-        if self.mask == "capped":
-            return "()", "", _CAPPED
-        if self.mask in ("causal", "window"):
-            return "()", "", _CAUSAL if self.mask == "causal" else _WINDOW
-        return "()", "", "    %masked = arith.addf %0, %zero : f32"
+    def _mask(self) -> tuple[str, list[str], str]:
+        """The mask's shape and type, maps of it, and the code that makes %masked."""
+        shape, maps, code = _MASKS[self.mask]
+        sizes = {"b": self.batch, "h": self.heads, "m": self.m, "n": self.n}
+        shape = "x".join(str(sizes.get(one, one)) for one in shape.split())
+        maps = [f"affine_map<(b, h, m, n) -> ({one})>" for one in maps]
+        return shape, maps, code
 
 
 _MAPS = """\
@@ -236,7 +231,6 @@ _MAPS = """\
 #mn = affine_map<(b, h, m, n, k) -> (b, h, m, n)>
 #id = affine_map<(b, h, m, n) -> (b, h, m, n)>
 #row = affine_map<(b, h, m, n) -> (b, h, m)>
-#mask = affine_map<(b, h, m, n) -> MASK>
 """
 _CONSTANTS = """
   %zero = arith.constant 0.0 : f32
@@ -266,6 +260,72 @@ _CAPPED = """\
     %1 = arith.divf %0, %cap : f32
     %2 = math.tanh %1 : f32
     %masked = arith.mulf %2, %cap : f32"""
+
+_ADDED = "    %masked = arith.addf %0, %b : f32"
+_SELECTED = "    %masked = arith.select %sees, %0, %low : f32"
+# By name: its shape, and what of it is read; the code that makes %masked of %0.
+_MASKS: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "none": ("", (), "    %masked = arith.addf %0, %zero : f32"),
+    "causal": ("", (), _CAUSAL),
+    "window": ("", (), _WINDOW),
+    "capped": ("", (), _CAPPED),
+    "additive": ("b 1 m n f32", ("b, 0, m, n",), _ADDED),
+    "columns": ("b n f32", ("b, n",), _ADDED),
+    "boolean": ("m n i1", ("m, n",), _SELECTED.replace("%sees", "%b")),
+    "temperature": ("f32", ("",), "    %masked = arith.mulf %0, %b : f32"),
+    "slopes": (
+        "h f32",
+        ("h",),
+        _INDICES
+        + """\
+    %far = arith.subi %n, %m : i64
+    %distance = arith.sitofp %far : i64 to f32
+    %lost = arith.mulf %distance, %b : f32
+    %masked = arith.addf %0, %lost : f32""",
+    ),
+    "lengths": (
+        "b i64",
+        ("b",),
+        f"{_INDICES}    %near = arith.cmpi slt, %n, %b : i64\n"
+        "    %masked = arith.select %near, %0, %low : f32",
+    ),
+    "positions": (
+        "b m i32",
+        ("b, m",),
+        """\
+    %j = linalg.index 3 : index
+    %n = arith.index_cast %j : index to i32
+    %sees = arith.cmpi sle, %n, %b : i32
+"""
+        + _SELECTED,
+    ),
+    "cached": (
+        "b i64",
+        ("b",),
+        """\
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %before = arith.index_cast %b : i64 to index
+    %m = arith.addi %before, %i : index
+    %sees = arith.cmpi sle, %j, %m : index
+"""
+        + _SELECTED,
+    ),
+    "bytes": (
+        "b n i8",
+        ("b, n",),
+        """\
+    %none = arith.constant 0 : i8
+    %sees = arith.cmpi ne, %b, %none : i8
+"""
+        + _SELECTED,
+    ),
+    "segments": (
+        "b n i64",
+        ("b, m", "b, n"),
+        f"    %sees = arith.cmpi eq, %b, %b1 : i64\n{_SELECTED}",
+    ),
+}
 
 # "inverse": what does not exist as a column must not become an infinite weight.
 _MAPPED = {
@@ -328,7 +388,7 @@ def drawn_map(number: int) -> Form:
         k=choose.choice((16, 32)),
         d=choose.choice((16, 32)),
         dtype=choose.choice(("f16", "bf16")),
-        mask=choose.choice(("none", "additive", "columns", "boolean", "capped")),
+        mask=choose.choice([one for one in MASKS if one not in ("causal", "window")]),
         tokens=choose.random() < 0.4,
         keys_first=choose.random() < 0.2,
         scale=choose.choice((0.125, 0.5, 3.0)),

@@ -7,30 +7,23 @@ and rows of which the first columns are, against NumPy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
 from chain_forms import MAPS, MASKS, Form, drawn, drawn_map
-
-from alcop_mlir import dtypes
-from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.pipelines.named import AlcopCompile
-from alcop_mlir.runtime import checking
-from alcop_mlir.runtime.bundle import Bundle
-from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.runtime.launch import Program, grid_of
-
-Array = np.ndarray[Any, Any]
-MODES = (
-    EmulatorOptions(visibility="late", schedule="lockstep"),
-    EmulatorOptions(visibility="early", schedule="ascending"),
-    EmulatorOptions(visibility="late", schedule="descending"),
-    EmulatorOptions(visibility="early", schedule="random"),
+from chain_runs import (
+    MODES,
+    check_equal_scores,
+    checked,
+    compiled,
+    drawn_arrays,
+    expected,
+    first_grid,
+    run,
 )
+
 CASES = {
     **{mask: Form(mask=mask, n=80) for mask in MASKS},
+    "segments": Form(mask="segments", batch=2),
     "bf16": Form(dtype="bf16"),
     "several tiles": Form(n=200, m=150, mask="causal"),
     "tokens": Form(tokens=True, batch=2),
@@ -53,27 +46,9 @@ CASES = {
 }
 
 
-def bundle_of(form: Form) -> Bundle:
-    source = inputs.read_text(form.text())
-    return compiler.compile_source(source, compiler.Options(use_ptxas=False))
-
-
-def checked(form: Form, mode: EmulatorOptions, seed: int = 0) -> checking.Check:
-    """The worst element of one run; EmulationError where there is a hazard."""
-    bundle = bundle_of(form)
-    function = bundle.function()
-    assert len(function.launches) == 1, "one kernel"
-    arrays = checking.random_arrays(function, seed)
-    out = function.parameters[-1].name
-    given = [arrays[one.name] for one in function.parameters[:-1]]
-    made = Program(bundle, None, "emulator", Emulation(mode))(*given)
-    return checking.check(function, arrays, {**arrays, out: np.asarray(made)})
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_chain_is_one_kernel(name: str) -> None:
-    number = list(CASES).index(name)
-    check = checked(CASES[name], MODES[number % len(MODES)])
+    check = checked(CASES[name], list(CASES).index(name))
     assert check.ok, check
     assert check.unchecked < check.elements / 4, check
 
@@ -81,40 +56,22 @@ def test_a_chain_is_one_kernel(name: str) -> None:
 @pytest.mark.parametrize("number", range(24))
 def test_random_chains(number: int) -> None:
     form = drawn(number)
-    check = checked(form, MODES[number % len(MODES)], seed=number)
+    check = checked(form, number)
     assert check.ok, (form, check)
 
 
 @pytest.mark.parametrize("number", range(8))
 def test_random_chains_without_reductions(number: int) -> None:
     form = drawn_map(number)
-    check = checked(form, MODES[number % len(MODES)], seed=number)
+    check = checked(form, number)
     assert check.ok, (form, check)
-
-
-def run(form: Form, *arrays: Array) -> Array:
-    made = Program(bundle_of(form), None, "emulator")(*arrays)
-    return np.asarray(made, np.float64)
-
-
-def expected(q: Array, k: Array, v: Array, mask: Array, scale: float) -> Array:
-    """Softmax in float64, as NumPy has it: NaN for a row of -inf."""
-    with np.errstate(all="ignore"):
-        scores = np.einsum("bhmk,bhnk->bhmn", *(x.astype(float) for x in (q, k)))
-        scores = scores * scale + mask
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights /= weights.sum(-1, keepdims=True)
-        return np.einsum("bhmn,bhnd->bhmd", weights, v.astype(float))
 
 
 @pytest.mark.parametrize("n", [128, 100])
 def test_rows_of_masks(n: int) -> None:
     """Rows that see nothing, only the last tile, or one column, and rows of +inf."""
     form = Form(batch=1, heads=1, n=n, mask="additive")
-    draw = np.random.default_rng(1)
-    q, k, v = (
-        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16) for rows in (64, n, n)
-    )
+    q, k, v = drawn_arrays(1, *((1, 1, rows, 32) for rows in (64, n, n)))
     mask = np.zeros((1, 1, 64, n), np.float32)
     mask[:, :, 3] = -np.inf
     mask[:, :, 5, :70] = -np.inf
@@ -123,7 +80,8 @@ def test_rows_of_masks(n: int) -> None:
     mask[:, :, 41, 7] = np.inf
     mask[:, :, 42, 9] = np.nan
     mask[:, :, 43] = -3e38
-    found, wanted = run(form, q, k, v, mask), expected(q, k, v, mask, form.scale)
+    found = run(compiled(form.text()), q, k, v, mask)
+    wanted = expected(q, k, v, mask, form.scale)
     np.testing.assert_allclose(found, wanted, atol=2e-3)
     assert np.isnan(found[0, 0, [3, 41, 42]]).all()
     assert np.isfinite(np.delete(found[0, 0], [3, 41, 42], axis=0)).all()
@@ -131,30 +89,17 @@ def test_rows_of_masks(n: int) -> None:
 
 def test_large_scores_do_not_overflow() -> None:
     form = Form(batch=1, heads=1, n=128, scale=3.0)
-    draw = np.random.default_rng(2)
-    q, k = (draw.uniform(-90, 90, (1, 1, rows, 32)) for rows in (64, 128))
-    q, k = q.astype(np.float16), k.astype(np.float16)
-    v = draw.uniform(-1, 1, (1, 1, 128, 32)).astype(np.float16)
-    mask = np.zeros(())
-    found, wanted = run(form, q, k, v), expected(q, k, v, mask, form.scale)
+    q, k = drawn_arrays(2, (1, 1, 64, 32), (1, 1, 128, 32), largest=90)
+    (v,) = drawn_arrays(3, (1, 1, 128, 32))
+    found = run(compiled(form.text()), q, k, v)
+    wanted = expected(q, k, v, 0, form.scale)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, wanted, atol=1e-2)
 
 
 @pytest.mark.parametrize("exponent", [-17, -15, -12, -5, 5, 12, 15, 17])
 def test_rows_of_equal_scores_of_any_size(exponent: int) -> None:
-    """Offsets of rows are rounded by far more than 1, and weights must be 1 still.
-
-    Scores are about 60 * 4^|exponent|, of the exponent's sign.
-    """
-    form = Form(batch=1, heads=1, n=100, scale=0.3, dtype="bf16")
-    size = 1.37 * 2.0 ** abs(exponent)
-    q = dtypes.encode(np.full((1, 1, 64, 32), size), "bf16")
-    k = dtypes.encode(np.full((1, 1, 100, 32), size * np.sign(exponent)), "bf16")
-    v = np.random.default_rng(4).uniform(-1, 1, (1, 1, 100, 32))
-    made = Program(bundle_of(form), None, "emulator")(q, k, dtypes.encode(v, "bf16"))
-    mean = np.broadcast_to(v.mean(axis=2, keepdims=True), made.shape)
-    np.testing.assert_allclose(dtypes.decode(made, "bf16"), mean, atol=2e-3)
+    check_equal_scores(exponent, 64, 100)
 
 
 def test_a_maximum_that_starts_from_nan() -> None:
@@ -163,15 +108,9 @@ def test_a_maximum_that_starts_from_nan() -> None:
     text = form.text().replace("linalg.fill ins(%low", "linalg.fill ins(%nan")
     assert text.count("%nan") == 1
     nan = "  %nan = arith.constant 0x7FC00000 : f32\n  %low ="
-    source = inputs.read_text(text.replace("  %low =", nan))
-    bundle = compiler.compile_source(source, compiler.Options(use_ptxas=False))
-    draw = np.random.default_rng(7)
-    q, k, v = (
-        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16)
-        for rows in (64, 100, 100)
-    )
-    made = np.asarray(Program(bundle, None, "emulator")(q, k, v), np.float64)
-    wanted = expected(q, k, v, np.zeros(()), form.scale)
+    q, k, v = drawn_arrays(7, *((1, 1, rows, 32) for rows in (64, 100, 100)))
+    made = run(compiled(text.replace("  %low =", nan)), q, k, v)
+    wanted = expected(q, k, v, 0, form.scale)
     np.testing.assert_allclose(made, wanted, atol=2e-3)
 
 
@@ -179,18 +118,15 @@ def test_a_maximum_that_starts_from_nan() -> None:
 def test_single_rows_of_masks(groups: int) -> None:
     """Nothing seen, the last tile, one column, +inf, NaN: one sequence for each."""
     form = Form(batch=6, heads=3, groups=groups, m=1, n=100, mask="additive")
-    draw = np.random.default_rng(8)
-    q, k, v = (
-        draw.uniform(-1, 1, (6, heads, rows, 32)).astype(np.float16)
-        for heads, rows in ((3, 1), (3 // groups, 100), (3 // groups, 100))
-    )
+    shared = (6, 3 // groups, 100, 32)
+    q, k, v = drawn_arrays(8, (6, 3, 1, 32), shared, shared)
     mask = np.zeros((6, 1, 1, 100), np.float32)
     mask[0] = -np.inf
     mask[1, ..., :70] = -np.inf
     mask[2, ..., 1:] = -np.inf
     mask[3, ..., 7] = np.inf
     mask[4, ..., 9] = np.nan
-    found = run(form, q, k, v, mask)
+    found = run(compiled(form.text()), q, k, v, mask)
     keys, values = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
     wanted = expected(q, keys, values, mask, form.scale)
     np.testing.assert_allclose(found, wanted, atol=2e-3)
@@ -201,28 +137,8 @@ def test_single_rows_of_masks(groups: int) -> None:
 @pytest.mark.parametrize(("groups", "blocks"), [(1, 24), (4, 6)])
 def test_heads_that_share_keys_are_rows_of_one_block(groups: int, blocks: int) -> None:
     """Of 12 heads of 2 sequences; keys and values are read once then."""
-    bundle = bundle_of(Form(batch=2, heads=12, groups=groups, m=1, n=40))
-    (launch,) = bundle.function().launches
-    (kernel,) = launch.variants[0].kernels
-    assert grid_of(kernel, {}) == (blocks, 1, 1)
-
-
-@dataclass(frozen=True)
-class Staged(compiler.Options):
-    """With so many stages, and what pipelining made checked."""
-
-    stages: str = "1,1"
-
-    def pipeline(self) -> str:
-        """As `alcop-compile`, with both."""
-        text = ",".join(AlcopCompile(target=self.target.name).steps())
-        for old, new in (
-            ("alcop-plan-pipelines{", f"alcop-plan-pipelines{{stages={self.stages} "),
-            ("alcop-place-waits", "alcop-place-waits,alcop-check-pipelines"),
-        ):
-            assert text.count(old) == 1
-            text = text.replace(old, new)
-        return f"builtin.module({text})"
+    form = Form(batch=2, heads=12, groups=groups, m=1, n=40)
+    assert first_grid(compiled(form.text())) == (blocks, 1, 1)
 
 
 @pytest.mark.parametrize("mode", range(len(MODES)))
@@ -232,19 +148,13 @@ def test_weights_that_are_not_finite_are_those_of_the_program(
 ) -> None:
     """NaN, infinities, and what overflows f16; no column beyond the last counts."""
     form = Form(batch=1, heads=1, m=144, n=n, mask="additive", weights="squared")
-    draw = np.random.default_rng(5)
-    q, k, v = (
-        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16) for rows in (144, n, n)
-    )
+    q, k, v = drawn_arrays(5, *((1, 1, rows, 32) for rows in (144, n, n)))
     mask = np.zeros((1, 1, 144, n), np.float32)
     mask[:, :, 3] = -np.inf
     mask[:, :, 5, 7] = np.nan
     mask[:, :, 6, 8] = np.inf
     mask[:, :, 7, n - 1] = 300  # 9e4, infinite in f16
-    bundle = bundle_of(form)
-    given = (q, k, v, mask)
-    made = Program(bundle, None, "emulator", Emulation(MODES[mode]))(*given)
-    found = np.asarray(made, np.float64)[0, 0]
+    found = run(compiled(form.text()), q, k, v, mask, mode=MODES[mode])[0, 0]
     with np.errstate(over="ignore", invalid="ignore"):
         scores = q[0, 0].astype(float) @ k[0, 0].astype(float).T * form.scale
         weights = np.square(np.maximum(scores + mask[0, 0], 0)).astype(np.float16)
@@ -261,30 +171,19 @@ def test_weights_that_are_not_finite_are_those_of_the_program(
 def test_any_number_of_stages_gives_the_same_bits(stages: str, weights: str) -> None:
     """Of both loops: whole tiles, and those with a mask, of which one is ragged."""
     form = Form(batch=1, heads=1, m=300, n=300, mask="causal", weights=weights)
-    source = inputs.read_text(form.text())
-    draw = np.random.default_rng(6)
-    given = [draw.uniform(-3, 3, (1, 1, 300, 32)).astype(np.float16) for _ in range(3)]
-    made = []
-    for one in ("1,1", stages):
-        bundle = compiler.compile_source(source, Staged(use_ptxas=False, stages=one))
-        made.append(np.asarray(Program(bundle, None, "emulator")(*given)))
-    np.testing.assert_array_equal(*made)
+    given = drawn_arrays(6, *[(1, 1, 300, 32)] * 3, largest=3)
+    one, other = (run(compiled(form.text(), 0, s), *given) for s in ("1,1", stages))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_columns_that_no_row_of_a_block_sees_are_not_read() -> None:
     """NaN in values beyond them does not matter."""
     form = Form(batch=1, heads=1, m=64, n=256, mask="causal")
-    draw = np.random.default_rng(3)
-    q, k, v = (
-        draw.uniform(-1, 1, (1, 1, rows, 32)).astype(np.float16)
-        for rows in (64, 256, 256)
-    )
+    q, k, v = drawn_arrays(3, *((1, 1, rows, 32) for rows in (64, 256, 256)))
     v[:, :, 64:] = np.nan
-    assert np.isfinite(run(form, q, k, v)).all()
+    assert np.isfinite(run(compiled(form.text()), q, k, v)).all()
 
 
 def test_a_grid_may_have_more_matrices_than_blocks_along_y() -> None:
-    bundle = bundle_of(Form(batch=4096, heads=17, m=16, n=16))
-    (launch,) = bundle.function().launches
-    (kernel,) = launch.variants[0].kernels
-    assert grid_of(kernel, {}) == (4096 * 17, 1, 1)
+    form = Form(batch=4096, heads=17, m=16, n=16)
+    assert first_grid(compiled(form.text())) == (4096 * 17, 1, 1)

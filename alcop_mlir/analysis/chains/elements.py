@@ -1,8 +1,8 @@
 """Elements of tensors as expressions of one chain.
 
 Equal expressions are one `Element`, so that two are compared by `is`. Floats of 16 bits
-are computed in f32: what rounds less is right too. Integers are those whose least and
-largest value are known and fit 32 bits, as numbers of rows and columns; they are i32.
+are computed in f32: what rounds less is right too. Integers are i32 where their least
+and largest value fit that, as numbers of rows and columns do, else i64 (`integers.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 FLOAT = "f32"
 BOOLEAN = "i1"
 INTEGER = "i32"
+LONG = "i64"
 NARROW_FLOATS = ("f16", "bf16")
 
-_LEAST, _MOST = -(2**31), 2**31 - 1
+LEAST, MOST = -(2**31), 2**31 - 1
 
 Limits = tuple[int, int]
 
@@ -27,14 +28,14 @@ class Element:
 
     name:       of the op; or "constant", "index", "input", "scores", "reduction"
     operands:   what it is computed from; of a reduction its term
-    type:       FLOAT, BOOLEAN or INTEGER
+    type:       FLOAT, BOOLEAN, INTEGER or LONG
     detail:     attributes of the op, by name; the number of a constant; the loops of an
                 index; of an input the tensor and its indices; of a reduction the op
                 that combines, and the number it starts from
     loops:      those it depends on
     reductions: those it depends on; of a reduction, not itself
     has_scores: whether it depends on an element of the first contraction
-    limits:     the least and largest value of an integer
+    limits:     the least and largest value of an INTEGER
     """
 
     name: str
@@ -64,9 +65,19 @@ class Pool:
         limits = (int(number), int(number)) if kind == INTEGER else None
         return self._made("constant", (), kind, number, limits=limits)
 
-    def leaf(self, name: str, kind: str, detail: Any, loops: frozenset[int]) -> Element:
+    def leaf(
+        self,
+        name: str,
+        kind: str,
+        detail: Any,
+        loops: frozenset[int],
+        limits: Limits | None = None,
+    ) -> Element:
         """An element of a tensor: an "input", or of the "scores"."""
-        return self._made(name, (), kind, detail, loops, has_scores=name == "scores")
+        has_scores = name == "scores"
+        return self._made(
+            name, (), kind, detail, loops, has_scores=has_scores, limits=limits
+        )
 
     def index(self, loops: tuple[int, ...], extent: int) -> Element:
         """The number that loops count, below `extent`."""
@@ -130,4 +141,4 @@ class Pool:
 
 def within_words(limits: Limits) -> bool:
     """Whether integers within these limits fit 32 bits."""
-    return limits[0] >= _LEAST and limits[1] <= _MOST
+    return limits[0] >= LEAST and limits[1] <= MOST

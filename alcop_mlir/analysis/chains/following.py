@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.analysis.chains import integers
 from alcop_mlir.analysis.chains.elements import (
     BOOLEAN,
     FLOAT,
     INTEGER,
+    LONG,
     NARROW_FLOATS,
     Element,
-    Limits,
     Pool,
     within_words,
 )
@@ -33,10 +34,10 @@ MAXIMA = ("arith.maximumf", "arith.maxnumf")
 SUM = "arith.addf"
 
 _FLOATS = (*NARROW_FLOATS, "f32")
-_INTEGERS = ("index", "i64", "i32")
 _CONVERSIONS = ("arith.extf", "arith.truncf")  # between floats, which are all f32 here
-_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci")
 _FROM_INTEGERS = "arith.sitofp"
+# Of a boolean: 0 or 1.
+_FROM_BOOLEANS = {"arith.uitofp": (FLOAT, None), "arith.extui": (INTEGER, (0, 1))}
 _COMPUTED = frozenset(
     """
     arith.addf arith.subf arith.mulf arith.divf arith.negf arith.maximumf arith.minimumf
@@ -45,7 +46,8 @@ _COMPUTED = frozenset(
     """.split()
 )
 
-
+# Integers below are floats too, as constants are read.
+_EXACT = 2**53
 # Ops in a row that are computed again of indices; more are read from memory.
 _MOST_FOLLOWED = 32
 
@@ -108,11 +110,14 @@ class Follower:
         return _Body(self, view, indices, self.at).result()
 
     def _input(self, value: ir.Value, indices: Indices) -> Element:
-        kind = str(value.type.element_type)
-        if kind not in (*_FLOATS, BOOLEAN):
+        kind, limits = str(value.type.element_type), None
+        made = _type(value.type.element_type)
+        if kind in integers.BITS and kind != "index":
+            limits = integers.limits_of_type(kind)
+            made = INTEGER if limits else LONG
+        if made is None:
             raise NotFollowedError(f"{kind} elements are combined with the scores")
-        made = BOOLEAN if kind == BOOLEAN else FLOAT
-        return self.pool.leaf("input", made, (value, indices), _loops(indices))
+        return self.pool.leaf("input", made, (value, indices), _loops(indices), limits)
 
     def _computed_again(self, value: ir.Value, indices: Indices) -> Element:
         """NotFollowedError where it is read from memory."""
@@ -158,8 +163,9 @@ class Follower:
             return self.pool.constant(number, FLOAT)
         if name == BOOLEAN:
             return self.pool.constant(bool(number), BOOLEAN)
-        if name in _INTEGERS and within_words((int(number), int(number))):
-            return self.pool.constant(int(number), INTEGER)
+        if name in integers.BITS and abs(number) < _EXACT:
+            made = INTEGER if within_words((int(number), int(number))) else LONG
+            return self.pool.constant(int(number), made)
         raise NotFollowedError(f"a constant of {name} is read")
 
 
@@ -272,47 +278,41 @@ class _Body:
 
     def _op(self, op: ir.Operation, kind: ir.Type) -> Element:
         operands = tuple(self._value(one) for one in op.operands)
-        name = op.name
-        if name in _CONVERSIONS and str(kind) in _FLOATS:
-            return operands[0]
-        if name in _CASTS and operands[0].limits is not None:
-            return operands[0]
-        if name == _FROM_INTEGERS and operands[0].limits is not None:
-            return self.follower.pool.op(name, operands, FLOAT)
-        limits = _limits(name, operands)
-        made = INTEGER if limits is not None else _type(kind)
-        known = limits is not None or (name in _COMPUTED and made != INTEGER)
-        # Bits of masks may be combined, integers of unknown size may not.
-        if not known or made is None or len(op.results) != 1:
-            raise NotFollowedError(f"'{name}' of {kind} is between the contractions")
         attributes = {key: op.attributes[key] for key in op.attributes}
-        attributes.pop("overflowFlags", None)  # of another type
-        return self.follower.pool.op(name, operands, made, attributes, limits)
+        made = None
+        if len(op.results) == 1:
+            made = self._made(op.name, operands, kind, attributes)
+        if made is None:
+            raise NotFollowedError(f"'{op.name}' of {kind} is between the contractions")
+        return made
 
-
-def _limits(name: str, operands: tuple[Element, ...]) -> Limits | None:
-    """The limits of what integers of known limits make; None for other ops."""
-    known = [one.limits for one in operands if one.limits is not None]
-    ends = _ENDS.get(name)
-    if ends is None or not known or len(known) < len(operands):
-        return None
-    found = ends(*known)
-    return found if within_words(found) else None
-
-
-def _products(one: Limits, other: Limits) -> Limits:
-    every = [a * b for a in one for b in other]
-    return min(every), max(every)
-
-
-_ENDS: dict[str, Callable[..., Limits]] = {
-    "arith.addi": lambda one, other: (one[0] + other[0], one[1] + other[1]),
-    "arith.subi": lambda one, other: (one[0] - other[1], one[1] - other[0]),
-    "arith.muli": _products,
-    "arith.maxsi": lambda one, other: (max(one[0], other[0]), max(one[1], other[1])),
-    "arith.minsi": lambda one, other: (min(one[0], other[0]), min(one[1], other[1])),
-    "math.absi": lambda one: (max(0, one[0], -one[1]), max(-one[0], one[1])),
-}
+    def _made(
+        self,
+        name: str,
+        operands: tuple[Element, ...],
+        kind: ir.Type,
+        attributes: dict[str, Any],
+    ) -> Element | None:
+        """What an op makes of elements; None for one that expressions do not have."""
+        pool, made = self.follower.pool, _type(kind)
+        if name in _CONVERSIONS and made == FLOAT:
+            return operands[0]
+        if operands and operands[0].type == BOOLEAN and name in _FROM_BOOLEANS:
+            made, limits = _FROM_BOOLEANS[name]
+            return pool.op(name, operands, made, limits=limits)
+        if operands and integers.is_integer(operands[-1]):
+            if name == _FROM_INTEGERS and made == FLOAT:
+                return pool.op(name, operands, made)
+            if len(operands) == 1 and (
+                found := integers.cast(pool, name, operands[0], str(kind))
+            ):
+                return found
+            attributes.pop("overflowFlags", None)  # of another type
+            return integers.computed(pool, name, operands, str(kind), attributes)
+        # Bits of masks may be combined.
+        if name not in _COMPUTED or made is None:
+            return None
+        return pool.op(name, operands, made, attributes)
 
 
 def _type(kind: ir.Type) -> str | None:

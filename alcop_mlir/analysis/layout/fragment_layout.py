@@ -47,7 +47,7 @@ LDMATRIX_ROW_BYTES = 16  # a row of a matrix, and its alignment; [PTX] ldmatrix
 UNIT = "1"  # a dimension of extent 1
 _OPERAND_BITS = (8, 16, 32)
 _MOVED_BITS = (8, 16, 32)  # of an accumulator, perhaps converted
-_READ_BITS = (1, *_MOVED_BITS)  # of what is combined with one, as a mask
+_READ_BITS = (1, *_MOVED_BITS, 64)  # of what is combined with one, as a mask
 _MMA_M, _MMA_N, _ = MMA_F16_SHAPE
 # Rows and columns of a piece, but for k. b is loaded for two mma.sync at a time.
 _EXTENT = {"a": {"m": _MMA_M}, "b": {"n": 2 * _MMA_N}}

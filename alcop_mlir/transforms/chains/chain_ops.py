@@ -217,9 +217,9 @@ def scalar(
         return made[one]
 
     def build_one(one: Element) -> Any:
-        if one in known:
-            return _widened(known[one])
         kind = ir.Type.parse(one.type)
+        if one in known:
+            return _widened(known[one], kind)
         if one.name == "constant":
             return arith.constant(kind, _attribute(kind, one.detail))
         if one.name == "index":
@@ -286,10 +286,12 @@ def _map_of(loops: Sequence[int], indices: Sequence[Sequence[int]]) -> Any:
     return build.loop_map(len(loops), numbers).value
 
 
-def _widened(value: ir.Value) -> Any:
-    wide = ir.F32Type.get()
-    is_narrow = isinstance(value.type, ir.FloatType) and value.type != wide
-    return arith.extf(wide, value) if is_narrow else value
+def _widened(value: ir.Value, kind: ir.Type) -> Any:
+    """An element of memory as one of the type that it is computed in."""
+    if value.type == kind:
+        return value
+    is_float = isinstance(kind, ir.FloatType)
+    return (arith.extf if is_float else arith.extsi)(kind, value)
 
 
 def _narrowed(value: ir.Value, element: ir.Type) -> Any:
