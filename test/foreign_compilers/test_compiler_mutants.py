@@ -1,8 +1,8 @@
 """Programs of other compilers with one synchronisation left out, or counted otherwise.
 
 Each mutant is found in one of `MODES`, nearly all in the first one, or stands in
-`EQUIVALENT` with the reason why it changes nothing (of one it is not known). Numbers
-are those of code that these releases make.
+`EQUIVALENT` with the reason why it changes nothing. Numbers are those of code that
+these releases make.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ NOBODY = "of an mbarrier for which nobody waits, as there is no C to load"
 RING = (
     "the ring is shorter than k: its mbarriers order the tile before and the next one"
 )
-NOT_MODELLED = "whether the copy engine sees the init of an mbarrier is not modelled"
+# PTX ISA 9.3, cp.async.bulk.tensor: "This instruction accesses its mbarrier operand using
+# generic-proxy"; fence.mbarrier_init is a release for other blocks, of which are none.
+GENERIC = "copies use mbarriers by the generic proxy, and a bar.sync orders the init"
 
 # By compiler, target and name; of each mutant that is not found, by its number.
 EQUIVALENT: dict[tuple[str, int, str], dict[int, str]] = {
@@ -56,7 +58,7 @@ EQUIVALENT: dict[tuple[str, int, str], dict[int, str]] = {
     ("cute", 80, "columns"): {65: LAST},
     ("tilelang", 80, "contraction3"): {},
     ("tilelang", 90, "contraction3"): {
-        6: NOT_MODELLED,
+        6: GENERIC,
         8: FRESH,
         13: FRESH,
         18: FRESH,

@@ -37,6 +37,35 @@ def test_bulk_copy_in(to: str, visibility: str, schedule: str) -> None:
     assert kinds(result) & {"read-in-flight", "read-after-write"}
 
 
+@in_every_mode
+def test_an_init_is_a_write_of_the_generic_proxy(
+    visibility: str, schedule: str
+) -> None:
+    """PTX ISA 9.3: copies use their mbarrier by it; so a barrier will do."""
+    copy = (
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [buffer], "
+        "[%in], 1024, [bar];"
+    )
+    text = f"ld.param.u64 %in, [p0]; ld.param.u64 %out, [p1];{LOAD}{WAIT}{DUMP}"
+    text = START + text.format(bytes=1024, copy=copy, first=0, words=256)
+    # Thread 0 initialises, one of another warp copies.
+    text = text.replace("@%p1 bra LOADED;", "setp.ne.u32 %p3, %i, 40; @%p3 bra LOADED;")
+    text = text.replace("fence.mbarrier_init.release.cluster;", "")
+    given, out = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
+    options = {"visibility": visibility, "schedule": schedule}
+    result = run(text, ["u64", "u64"], [given, out], **options)
+    np.testing.assert_array_equal(out, given)
+    assert result.hazards == ()
+    # Without the barrier nobody has to see the init.
+    unordered = text.replace("bar.sync 0;", "", 1)
+    try:
+        result = run(unordered, ["u64", "u64"], [given, out], **options)
+    except EmulationError as error:
+        assert "there is no mbarrier" in str(error)
+    else:
+        assert "read-after-write" in kinds(result)
+
+
 STORE = """
     mad.lo.u32 %at, %i, 4, %at;
     ld.param.u64 %out, [p0];
