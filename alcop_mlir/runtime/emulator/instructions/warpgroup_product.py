@@ -1,8 +1,8 @@
 """The arithmetic of wgmma: operands from shared memory, and D to registers.
 
-All multiplications that one wait completes are done together where they add to the same
-D: their operands stand side by side along K, and one call of BLAS multiplies those of
-all blocks and warpgroups.
+All multiplications of a group are done together where they add to the same D: their
+operands stand side by side along K, and one call of BLAS multiplies those of all blocks
+and warpgroups. So how many groups a wait leaves in flight changes no bit.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ def _joins(run: Sequence[PendingMultiply], one: PendingMultiply) -> bool:
         and (f.shape, f.types, f.d, f.sign) == (g.shape, g.types, g.d, g.sign)
         and bool((one.adds | ~one.active).all())
         and np.array_equal(first.active, one.active)
+        and np.array_equal(first.group, one.group)
     )
 
 
