@@ -19,6 +19,8 @@ without this dialect read them:
   alcop.boxes = {columns, swizzle}  a buffer holds tiles as TMA leaves them: in boxes of
                            so many columns, swizzled by a pattern of so many bytes
   alcop.wgmma              a contraction of such tiles, of the four warps of a warpgroup
+  alcop.rounded = "tf32"   what an `nvgpu.tma.create.descriptor` lets the copy engine
+                           round elements to on the way
   alcop.tensor_map         a parameter of a kernel is a CUtensorMap, passed by value
   alcop.reason = "..."     why a pass left an op unchanged
 
@@ -99,6 +101,7 @@ OTHER_ROWS = "alcop.other_rows"
 PIPELINES = "alcop.pipelines"
 PREPARE = "alcop.prepare"
 REASON = "alcop.reason"
+ROUNDED = "alcop.rounded"
 TENSOR_MAP = "alcop.tensor_map"
 SCHEDULE_SOURCE = "alcop.schedule_source"
 VARIANTS = "alcop.variants"
@@ -339,6 +342,16 @@ def put_boxes(alloc: ir.Operation, columns: int, swizzle: int) -> None:
     """Say that a buffer holds tiles as TMA leaves them; see `TensorBoxes`."""
     given = {"columns": columns, "swizzle": swizzle}
     alloc.operation.attributes[BOXES] = to_attribute(given)
+
+
+def set_rounded(tensor_map: ir.Operation, element: str) -> None:
+    """Let the copy engine round what it copies by a tensor map; see `TensorBoxes`."""
+    tensor_map.operation.attributes[ROUNDED] = to_attribute(element)
+
+
+def rounded(tensor_map: ir.Operation) -> str | None:
+    """The type that the copy engine rounds to; None where it copies what there is."""
+    return get_plain(tensor_map, ROUNDED)
 
 
 def drop(op: ir.Operation, attribute: type) -> None:

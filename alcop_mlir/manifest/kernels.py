@@ -127,7 +127,7 @@ class TensorMap:
     """
 
     array: str
-    dtype: Annotated[str, Matches(r"(bf|tf|f|i|u)[1-9]\d{0,2}")]
+    dtype: Annotated[str, Matches(r"(bf|tf|f|i|u)[1-9]\d{0,2}(E\dM\d(FN)?)?")]
     shape: tuple[StoredPolynomial, ...]
     strides: tuple[StoredPolynomial, ...]
     box: tuple[Positive, ...]

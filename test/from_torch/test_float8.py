@@ -85,3 +85,12 @@ def test_a_contraction_is_one_kernel(name: str, target: str, instruction: str) -
     code = alcop_mlir.torch.export(model, given, target=target).program.ptx
     assert len(re.findall(r"\.entry ", code)) == 1
     assert f"mma.sync.aligned.{instruction}" in code
+
+
+def test_scales_are_of_the_kernel_that_multiplies_by_wgmma() -> None:
+    """On sm_90a: of the bytes as they lie, not as f16."""
+    rows, columns = torch.rand(128, 1), torch.rand(1, 64)
+    given = (torch.zeros(128, 512).to(E4), torch.zeros(64, 512).to(E4), rows, columns)
+    code = alcop_mlir.torch.export(Scaled(), given, target="sm_90a").program.ptx
+    assert len(re.findall(r"\.entry ", code)) == 1
+    assert "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3" in code

@@ -9,6 +9,7 @@ from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.loops import constant, made_by, without
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.bindings import ir
+from alcop_mlir.dialects import alcop
 from alcop_mlir.manifest.kernels import TensorMap
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.polynomials import constant as number
@@ -25,7 +26,8 @@ def tensor_map(value: ir.Value, values: HostValues) -> TensorMap | None:
     """The tensor map that a kernel's operand is; None where it is none that is known.
 
     Of upstream's `nvgpu.tma.create.descriptor`: its box and sizes are in the order of
-    the memref, those of the manifest from the innermost on.
+    the memref, those of the manifest from the innermost on. Its elements are those of
+    the memref, or what these are rounded to on the way, see `alcop.rounded`.
     """
     op = made_by(without(value, _CAST), _CREATE)
     if op is None:
@@ -41,7 +43,7 @@ def tensor_map(value: ir.Value, values: HostValues) -> TensorMap | None:
     text = str(op.results[0].type)
     return TensorMap(
         array=pointer.array,  # type: ignore[union-attr]
-        dtype=str(kind.element_type),
+        dtype=alcop.rounded(op) or str(kind.element_type),
         shape=tuple(reversed([one for one in shape if one is not None])),
         strides=tuple(reversed(strides[:-1])),
         box=tuple(reversed([one for one in box if one is not None])),

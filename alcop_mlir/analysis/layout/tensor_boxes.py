@@ -2,7 +2,10 @@
 
 A tile becomes one box, or several side by side where its rows are longer than a
 swizzle's pattern. Each box is one instruction, lies in one piece, and is swizzled by
-the engine; what it has beyond the edge of its memref is filled with zero.
+the engine; what it has beyond the edge of its memref is filled with zero. Elements of
+f32 that all readers of the tile round to tf32 the engine rounds, to nearest, ties to
+even, where the map's elements are tf32 (CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; the mode is
+not documented, and was seen on sm_120: triton-lang/triton, pull request 11751).
 `tensor_boxes` answers for the copy of a tile; nothing is changed here.
 
 Limits are those of cuTensorMapEncodeTiled (CUDA driver API, "Tensor Map Object
@@ -15,6 +18,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import (
     base_alignment,
     element_bytes,
@@ -47,6 +51,7 @@ class TensorBoxes:
     box:     elements of one box along each dimension of the memref
     count:   of the boxes that lie side by side along the innermost dimension
     swizzle: bytes of a row of a box
+    rounded: the type that elements are rounded to on the way; None for their own
     """
 
     memref: Any
@@ -54,6 +59,7 @@ class TensorBoxes:
     box: tuple[int, ...]
     count: int
     swizzle: int
+    rounded: str | None = None
 
     @property
     def elements(self) -> int:
@@ -88,8 +94,26 @@ def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
         return f"rows of the tile have {row} bytes, expected a multiple of {least}"
     box = (*tile.shape[:-1], width // size)
     return _unfit(tile.memref, box, size) or TensorBoxes(
-        tile.memref, tuple(tile.offsets), box, row // width, width
+        tile.memref, tuple(tile.offsets), box, row // width, width, _rounded(target)
     )
+
+
+def _rounded(target: ir.Value) -> str | None:
+    """What all that is read of a buffer of f32 is rounded to; None where it is not."""
+    found = memory.accesses(memory.root(target))
+    if not isinstance(found, list) or not isinstance(
+        target.type.element_type, ir.F32Type
+    ):
+        return None
+    values = [one.op.results[0] for one in found if not one.writes and one.op.results]
+    users = [use.owner.operation for value in values for use in value.uses]
+    is_tf32 = all(
+        user.name == "arith.truncf"
+        and isinstance(user.results[0].type, ir.VectorType)
+        and isinstance(user.results[0].type.element_type, ir.FloatTF32Type)
+        for user in users
+    )
+    return "tf32" if users and is_tf32 else None
 
 
 @dataclass

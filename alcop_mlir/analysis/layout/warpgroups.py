@@ -6,6 +6,18 @@ accumulators that it has of mma.sync's. Instruction i of R takes of each warp th
 groups i and R + i, which is a distance of R groups in its descriptor (PTX ISA,
 "wgmma.mma_async", fragments of D and "Matrix descriptor format").
 
+Elements of 16 bits may lie along K or across it; others only along K, as wgmma has bits
+to transpose an operand for f16 and bf16 alone (PTX ISA, "wgmma.mma_async",
+imm-trans-a). Floats of eight bits are multiplied as they are, also of two types. What
+is rounded to tf32 is read as f32: the copy engine rounds it on the way into shared
+memory (`tensor_boxes.py`), since wgmma itself would ignore the last bits.
+
+Accumulators of floats of eight bits are less exact than f32: the tensor cores of an
+H100 keep some 14 bits of each while they add a step's terms to it (DeepSeek-V3
+technical report, arXiv 2412.19437, section 3.3.2: up to 2 % of error with K = 4096). It
+is what torch._scaled_mm calls `use_fast_accum`. Who needs more asks for `engine=mma`,
+which multiplies them as f16.
+
 `warpgroup_product` answers for a `vector.contract`; nothing is changed here.
 """
 
@@ -19,12 +31,19 @@ from alcop_mlir.analysis.ir.kernels import is_thread_x
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.layout.fragment_layout import transfer_dims
-from alcop_mlir.analysis.layout.fragments import READ, contraction_layouts
+from alcop_mlir.analysis.layout.fragments import (
+    READ,
+    contraction_layouts,
+    multiplied,
+)
 from alcop_mlir.bindings import ir
+from alcop_mlir.element_types import ACCUMULATORS, ELEMENT_TYPES
 from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE
 
-_STEP_N = 8  # columns: PTX ISA, wgmma.mma_async, ".shape"
-_ELEMENTS = ("f16", "bf16")
+# Columns: PTX ISA, wgmma.mma_async, ".shape"; of integers beyond 32.
+_STEP_N, _INTEGER_STEP_N = 8, 16
+_ACROSS_K = ("f16", "bf16")  # that wgmma transposes
+_CASTS = ("arith.truncf", "arith.extf")
 
 
 @dataclass(frozen=True)
@@ -32,10 +51,12 @@ class WarpgroupOperand:
     """A or B of a contraction: the read of shared memory that gives it.
 
     along_k: whether its rows are along K (K-major), else across it (MN-major)
+    element: the type that is multiplied, by MLIR's name
     """
 
     read: Any
     along_k: bool
+    element: str
 
 
 @dataclass(frozen=True)
@@ -52,6 +73,11 @@ class WarpgroupProduct:
     columns: int
 
     @property
+    def accumulators(self) -> str:
+        """Their type, by MLIR's name."""
+        return ACCUMULATORS[self.a.element]
+
+    @property
     def instructions(self) -> int:
         """How many wgmma have the rows of a warp."""
         return self.rows // MMA_F16_SHAPE[0]
@@ -59,12 +85,10 @@ class WarpgroupProduct:
 
 def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
     """What a warpgroup multiplies where its warps run `contract`; or why it is none."""
-    lhs, rhs, accumulators = contract.operands
+    accumulators = contract.operands[2]
     layouts = contraction_layouts(contract)
-    if str(accumulators.type.element_type) != "f32":
-        return f"accumulators are {accumulators.type.element_type}, expected f32"
     found = []
-    for value, layout in zip((lhs, rhs), layouts, strict=False):
+    for value, layout in zip(multiplied(contract), layouts, strict=False):
         operand = _operand(value, layout)
         if isinstance(operand, str):
             return operand
@@ -73,9 +97,11 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
     if layouts[2].dims != "mn":
         return "accumulators are transposed"
     rows, columns = accumulators.type.shape
-    if columns % _STEP_N or columns > MAX_WGMMA_N:
+    is_integer = isinstance(accumulators.type.element_type, ir.IntegerType)
+    step = _INTEGER_STEP_N if is_integer else _STEP_N
+    if columns % step or columns > MAX_WGMMA_N:
         return (
-            f"a warp has {columns} columns, expected a multiple of {_STEP_N} up to "
+            f"a warp has {columns} columns, expected a multiple of {step} up to "
             f"{MAX_WGMMA_N}"
         )
     if rows > MMA_F16_SHAPE[0] and not a.along_k:
@@ -87,19 +113,40 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
     return no or WarpgroupProduct(a, b, rows, columns)
 
 
+def operand_read(value: ir.Value) -> Any | None:
+    """The read of A or B, also of what it is rounded to tf32 from; None of others."""
+    rounding = made_by(value, "arith.truncf")
+    if rounding is not None and isinstance(value.type.element_type, ir.FloatTF32Type):
+        value = rounding.operands[0]
+    return made_by(value, READ)
+
+
+def is_cast_of_operand(op: ir.Operation) -> bool:
+    """Whether wgmma may read what `op` is made of: f32 rounded to tf32, or floats of
+    eight bits that are widened for a vector.contract of two types.
+    """
+    return op.name in _CASTS and isinstance(op.results[0].type, ir.VectorType)
+
+
 def _operand(value: ir.Value, layout: Any) -> WarpgroupOperand | str:
-    read = made_by(value, READ)
+    read = operand_read(value)
     if read is None or not is_workgroup(read.operands[0].type):
         return "an operand is computed, expected a read of shared memory"
     element = str(value.type.element_type)
     source = read.operands[0].type
-    if element not in _ELEMENTS or source.element_type != value.type.element_type:
-        return f"an operand is {element}, expected one of {', '.join(_ELEMENTS)}"
+    in_memory = ELEMENT_TYPES[element].stored_as
+    if str(source.element_type) != in_memory:
+        return f"an operand is {source.element_type} in memory, expected {in_memory}"
     dims = layout.rows_and_columns(transfer_dims(read))
     if source.rank != 2 or None in dims:
         return "an operand is no read of a matrix"
-    along_rows = layout.dims[dims.index(1)]
-    return WarpgroupOperand(read, along_rows == "k")
+    is_along_k = layout.dims[dims.index(1)] == "k"
+    if not is_along_k and element not in _ACROSS_K:
+        return (
+            f"an operand of {element} is stored across K, expected along K, or "
+            f"{' or '.join(_ACROSS_K)}"
+        )
+    return WarpgroupOperand(read, is_along_k, element)
 
 
 def _row_index(operand: WarpgroupOperand) -> Any:

@@ -220,6 +220,17 @@ def classify(
     return contraction if in_place is None else Rejected(op, in_place)
 
 
+def as_in_memory(contraction: Contraction) -> Contraction:
+    """The contraction with the types that memory holds, where these are `narrow`:
+    wgmma multiplies what mma.sync of the target does not.
+    """
+    if not contraction.narrow:
+        return contraction
+    found = classify(contraction.op)
+    assert isinstance(found, Contraction), found
+    return found
+
+
 def _checked(op: ir.Operation) -> LinalgView:
     """The op, if it has two inputs, perhaps small others, and an output: memrefs."""
     if any(isinstance(v.type, ir.RankedTensorType) for v in op.operands):

@@ -21,7 +21,8 @@ is the accumulator initialisation:
 Contractions of f32 are marked only with `allow-tf32`, and then `precision = "tf32"`.
 Of floats of eight bits on a target whose tensor cores do not multiply them by mma.sync,
 `multiplied` is the type that they are widened to, with a remark: exact, but at half the
-rate.
+rate. On one with wgmma, which multiplies them as they are, that is for schedules of
+mma.sync alone, and alcop-select-schedule says why it chooses one.
 
 Where a `linalg.generic` has its inputs in the order B, A, they are exchanged; an op
 whose inputs cannot be exchanged is marked `swapped = true`. An unsupported linalg op
@@ -102,7 +103,7 @@ def _say_why_not(answer: Rejected) -> None:
 
 
 def _say_what_is_widened(contraction: Contraction, target: Target) -> None:
-    if contraction.narrow:
+    if contraction.narrow and not target.has_wgmma:
         diagnostics.remark(
             contraction.op,
             f"'{contraction.op.name}' multiplies {' by '.join(contraction.narrow)} as "

@@ -17,6 +17,7 @@ from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
 from alcop_mlir.bindings import ir, memref, nvgpu
+from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 
 # Nanoseconds that a try_wait may sleep before it looks again: PTX ISA,
@@ -37,7 +38,11 @@ def make_map(boxes: TensorBoxes, launch: ir.Operation) -> Any:
         )
         unranked = memref.cast(ir.UnrankedMemRefType.get(element, None), source)
         sizes = [build.index(extent) for extent in boxes.box]
-        return nvgpu.tma_create_descriptor(kind, unranked, sizes)
+        made = nvgpu.tma_create_descriptor(kind, unranked, sizes)
+        if boxes.rounded is not None:
+            # Its type has the elements of the buffer: upstream's loads ask for that.
+            alcop.set_rounded(made.owner, boxes.rounded)
+        return made
 
 
 def _on_host(value: ir.Value, launch: ir.Operation, known: dict[Any, Any]) -> Any:

@@ -27,13 +27,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import LARGEST_NARROW, Resources
 from alcop_mlir.schedule import (
     CHOSEN_RASTER,
     CHOSEN_REGISTER_STAGES,
     CHOSEN_SHARED_STAGES,
+    WGMMA,
     Schedule,
 )
 from alcop_mlir.taps import k_steps
@@ -77,6 +78,8 @@ def default_schedule(contraction: Contraction, target: Target) -> Schedule:
 
 def check_fits(contraction: Contraction, target: Target, schedule: Schedule) -> None:
     """ConfigError where `schedule` does not fit the inputs' types or the target."""
+    if schedule.engine == WGMMA:
+        contraction = as_in_memory(contraction)
     _Choice(contraction, target).check(schedule)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -64,10 +65,7 @@ def decide(
         return Decision(completed(contraction, target, asked, [Schedule()]), given)
     chosen = _chosen(contraction, chooser)
     if chosen is None or chosen.source != "record":
-        # Models know the schedules of mma.sync only.
-        by_wgmma = warpgroup_schedule(contraction, target)
-        if by_wgmma is not None:
-            chosen = Decision(by_wgmma, "default")
+        chosen = _by_wgmma(contraction, target, chosen)
     if chosen is None:
         chosen = Decision(default_schedule(contraction, target), "default")
     if asked is None:
@@ -75,6 +73,25 @@ def decide(
     others = _others(contraction, target, chosen, chooser)
     schedule = completed(contraction, target, asked, others)
     return Decision(schedule, in_part(chosen.source), chosen.notes)
+
+
+def _by_wgmma(
+    contraction: Contraction, target: Target, chosen: Decision | None
+) -> Decision | None:
+    """A schedule for wgmma; else what is chosen already, with why it is none.
+
+    Models know the schedules of mma.sync only.
+    """
+    if not target.has_wgmma:
+        return chosen
+    found = warpgroup_schedule(contraction, target)
+    if isinstance(found, Schedule):
+        return Decision(found, "default")
+    if chosen is None:
+        chosen = Decision(default_schedule(contraction, target), "default")
+    wide = f", as {contraction.lhs_type}," if contraction.narrow else ""
+    note = f"multiplied by mma.sync{wide} instead of wgmma: {found}"
+    return replace(chosen, notes=(*chosen.notes, note))
 
 
 def asked_for(

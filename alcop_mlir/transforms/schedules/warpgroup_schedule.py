@@ -1,17 +1,20 @@
 """The schedule of a contraction for wgmma, on targets that have it.
 
 Chosen of a list of tiles by an estimate of cycles, for a contraction whose copies can
-be those of TMA: of f16 or bf16 as memory holds them, in rows that are multiples of 16
-bytes apart.
+be those of TMA: of types that wgmma multiplies, as memory holds them, in rows that are
+multiples of 16 bytes apart. `unfit` says why a contraction is none.
 
 A K step of a block takes as long as the tensor cores multiply, or as its shared memory
 is read by them and written by TMA, whichever is more; blocks that run on an SM together
-share both. 4096 operations and 128 bytes a cycle and SM are those of an H100 (989.5e12
-a second on 132 SMs at 1.83 GHz; CUDA programming guide, shared memory). That both have
-one port to shared memory is not measured: the estimate ranks tiles, and predicts no
-time.
+share both. 4096 operations of f16 and 128 bytes a cycle and SM are those of an H100
+(989.5e12 a second on 132 SMs at 1.83 GHz; CUDA programming guide, shared memory);
+elements of half the bytes have twice the operations. That both have one port to shared
+memory is not measured: the estimate ranks tiles, and predicts no time.
 
 Parts of K as in the default schedule: where blocks are for less than half of the SMs.
+
+Floats of eight bits are multiplied as they are, though by mma.sync this target
+multiplies them as f16. Their accumulators are less exact so, see `warpgroups.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from alcop_mlir import resources
-from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
+from alcop_mlir.element_types import (
+    EIGHT_BIT_FLOATS,
+    ROUNDED_INPUTS,
+    element_bytes,
+)
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import CHOSEN_RASTER, WGMMA, Schedule
 from alcop_mlir.target import CP_ASYNC_BYTES, WGMMA_M, Target
@@ -38,11 +46,12 @@ _TILES = (
     ((64, 128), 16),
     ((64, 64), 16),
 )
-_STEP = 64  # of K: rows of 128 bytes, the widest swizzle
+_STEP_BYTES = 128  # of a row along K: the widest swizzle
 _STAGES = (8, 7, 6, 5, 4, 3)
 _IN_FLIGHT = 2  # register stages: a group of wgmma stays in flight
-_ELEMENTS = ("f16", "bf16")
+_ACROSS_K = ("f16", "bf16")  # that wgmma transposes: PTX ISA, wgmma.mma_async
 _OPERATIONS, _SHARED_BYTES = 4096, 128  # a cycle and SM
+_BYTES_OF_OPERATIONS = 2  # of an element that is multiplied at that rate
 # Cycles from the launch of a block to its first wgmma, and for its stores.
 _START = 1500.0
 _STORED_BYTES = 24.0  # of C, a cycle and SM: 4.8e12 a second on 132 SMs at 1.83 GHz
@@ -52,10 +61,15 @@ _PARTS_OF_K = (8, 4, 2)
 _LEAST_PART = 1024
 
 
-def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | None:
-    """The schedule that is best by the estimate; None where wgmma is not for it."""
-    if not target.has_wgmma or not _is_for_wgmma(contraction):
-        return None
+def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | str:
+    """The schedule that is best by the estimate; why wgmma is not for it, if not.
+
+    The target has wgmma.
+    """
+    contraction = as_in_memory(contraction)
+    no = unfit(contraction)
+    if no:
+        return no
     found = [
         schedule
         for tile, rows in _TILES
@@ -63,31 +77,71 @@ def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | N
         if (schedule := _with_tile(contraction, target, tile, rows)) is not None
     ]
     if not found:
-        return None
+        least = "x".join(str(extent) for extent in _TILES[-1][0])
+        return (
+            f"C of {contraction.m} x {contraction.n} fills less than half of a tile of "
+            f"{least}"
+        )
     candidates = [one for best in found for one in _in_parts(contraction, target, best)]
     return min(candidates, key=lambda one: _cycles(contraction, target, one))
 
 
-def _is_for_wgmma(contraction: Contraction) -> bool:
-    """Whether TMA copies its tiles, and these are multiplied as they are."""
+def unfit(contraction: Contraction) -> str:
+    """Why TMA does not copy its tiles, or wgmma does not multiply them as they are; ""
+    where both do.
+    """
+    return _unfit_types(contraction) or _unfit_arrays(contraction)
+
+
+def _unfit_types(contraction: Contraction) -> str:
+    given = contraction.lhs_type, contraction.rhs_type
+    kinds = {ROUNDED_INPUTS.get(one, one) for one in given}
+    if contraction.taps is not None:
+        return "A or B consists of windows, whose rows no tensor map has"
+    if contraction.packed or contraction.is_computed:
+        return "A or B is computed of what memory holds"
+    if len(kinds) > 1 and not kinds <= {*EIGHT_BIT_FLOATS}:
+        return f"A and B are of two types, {' and '.join(sorted(kinds))}"
+    across = [
+        name
+        for name, loops in (("A", contraction.lhs), ("B", contraction.rhs))
+        if loops[-1] != "k"
+    ]
+    if across and not kinds <= {*_ACROSS_K}:
+        return (
+            f"{' and '.join(across)} of {' and '.join(sorted(kinds))} "
+            f"{'is' if len(across) == 1 else 'are'} stored across K, expected along K, "
+            f"or {' or '.join(_ACROSS_K)}"
+        )
+    return ""
+
+
+def _unfit_arrays(contraction: Contraction) -> str:
     widest = max(CP_ASYNC_BYTES)
     rank = 2 + len(contraction.batches)
-    k = contraction.k
-    return (
-        contraction.lhs_type == contraction.rhs_type
-        and contraction.lhs_type in _ELEMENTS
-        and not contraction.is_computed
-        and not contraction.packed
-        and not contraction.has_narrow_copies
-        and not contraction.has_variants
-        and contraction.taps is None
-        and contraction.row_bytes == (widest, widest)
-        and rank <= _LARGEST_RANK
-        and "m" in contraction.lhs
-        and all(letter in contraction.out_loops for letter, _ in contraction.batches)
-        and k is not None
-        and k >= _LEAST_STEPS * _STEP
-    )
+    if contraction.has_variants or contraction.has_narrow_copies:
+        return "sizes or distances of rows are known at run time only"
+    for name, divisor in zip("AB", contraction.row_bytes, strict=True):
+        if divisor != widest:
+            return (
+                f"rows of {name} are known to begin at multiples of {divisor} bytes, "
+                f"expected {widest}"
+            )
+    if rank > _LARGEST_RANK:
+        return f"it has {rank} dimensions, a tensor map has at most {_LARGEST_RANK}"
+    if "m" not in contraction.lhs:
+        return "A is a vector"
+    if any(letter not in contraction.out_loops for letter, _ in contraction.batches):
+        return "C is reduced over a batch"
+    least = _LEAST_STEPS * _step(contraction)
+    if contraction.k is not None and contraction.k < least:
+        return f"K is {contraction.k}, expected {least} at least to fill a ring"
+    return ""
+
+
+def _step(contraction: Contraction) -> int:
+    """Elements of a K step."""
+    return _STEP_BYTES // contraction.element_bytes
 
 
 def _covers(contraction: Contraction, tile: tuple[int, int]) -> bool:
@@ -104,12 +158,12 @@ def _with_tile(
     """With as many stages as fit; None where none do, or A cannot be read so."""
     if rows * 4 > WGMMA_M and contraction.lhs.index("k") < contraction.lhs.index("m"):
         return None  # groups of 8 rows are apart only where rows are along K
-    k = contraction.k or 0
+    k, step = contraction.k or 0, _step(contraction)
     for stages in _STAGES:
         schedule = Schedule(
-            (*tile, _STEP),
+            (*tile, step),
             (rows, tile[1]),
-            (min(stages, -(-k // _STEP)), _IN_FLIGHT),
+            (min(stages, -(-k // step)), _IN_FLIGHT),
             engine=WGMMA,
         )
         try:
@@ -132,7 +186,7 @@ def _in_parts(
     if contraction.is_batched or not 0 < blocks < target.sms / 2:
         return
     for parts in _PARTS_OF_K:
-        is_whole = k % (parts * _STEP) == 0 and k >= parts * _LEAST_PART
+        is_whole = k % (parts * schedule.block[2]) == 0 and k >= parts * _LEAST_PART
         if is_whole and blocks * parts <= target.sms:
             yield replace(schedule, split_k=parts)
             return
@@ -149,7 +203,8 @@ def _cycles(contraction: Contraction, target: Target, schedule: Schedule) -> flo
     """Estimated cycles of all blocks."""
     rows, columns, step = schedule.block
     size = contraction.element_bytes
-    products = 2 * rows * columns * step / _OPERATIONS
+    rate = _OPERATIONS * _BYTES_OF_OPERATIONS / size
+    products = 2 * rows * columns * step / rate
     read = rows / WGMMA_M * (WGMMA_M + columns) * step * size
     written = (rows + columns) * step * size
     per_step = max(products, (read + written) / _SHARED_BYTES)
@@ -158,7 +213,7 @@ def _cycles(contraction: Contraction, target: Target, schedule: Schedule) -> flo
     steps = -(-(contraction.k or 0) // (step * schedule.split_k))
     at_once = min(together, -(-blocks // target.sms))
     waves = -(-blocks // (target.sms * at_once))
-    stored = rows * columns * size / _STORED_BYTES
+    stored = rows * columns * element_bytes(contraction.out_type) / _STORED_BYTES
     each = steps * per_step * at_once + stored * at_once
     summed = _START if schedule.split_k > 1 else 0.0
     return waves * (each + _START) + summed

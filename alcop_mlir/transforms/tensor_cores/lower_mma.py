@@ -342,6 +342,8 @@ class _Lowering:
 
     def _elementwise(self, op: ir.Operation) -> None:
         result = op.results[0]
+        if is_read_by_warpgroup(result):
+            return
         layout = self._layout(result)
         operands = [
             self._pieces(value, layout).values

@@ -27,6 +27,7 @@ from alcop_mlir.analysis.layout.warpgroups import (
 )
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from alcop_mlir.dialects import alcop
+from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M
@@ -178,8 +179,7 @@ def multiply(
     """
     a = Tile(product.a, group, product.rows)
     b = Tile(product.b, None, 0)
-    element = str(contract.operands[0].type.element_type)
-    step = MMA_K_BYTES // element_bytes(contract.operands[0].type)
+    step = MMA_K_BYTES // ELEMENT_TYPES[product.a.element].bytes
     depth = contract.operands[0].type.shape[-1 if product.a.along_k else 0]
     found = list(sums)
     for k in range(0, depth, step):
@@ -190,7 +190,6 @@ def multiply(
                 a.descriptor(k, number),
                 right,
                 product,
-                element,
                 step,
                 new and k == 0,
             )
@@ -202,11 +201,13 @@ def _wgmma(
     a: ir.Value,
     b: ir.Value,
     product: WarpgroupProduct,
-    element: str,
     step: int,
     is_new: bool,
 ) -> Any:
-    kind = ir.Attribute.parse(f"#nvvm.wgmma_type<{element}>")
+    of_a, of_b, of_sums = (
+        ir.Attribute.parse(f"#nvvm.wgmma_type<{ELEMENT_TYPES[name].ptx}>")
+        for name in (product.a.element, product.b.element, product.accumulators)
+    )
     one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
     row, column = (
         ir.Attribute.parse(f"#nvvm.mma_layout<{name}>") for name in ("row", "col")
@@ -219,9 +220,9 @@ def _wgmma(
         a,
         b,
         ir.Attribute.parse(shape),
-        kind,
-        kind,
-        ir.Attribute.parse("#nvvm.wgmma_type<f32>"),
+        of_a,
+        of_b,
+        of_sums,
         ir.Attribute.parse(f"#nvvm.wgmma_scale_out<{scale}>"),
         one,
         one,
@@ -253,13 +254,13 @@ def packed(product: WarpgroupProduct, fragments: Sequence[Any]) -> list[Any]:
 
 def unpacked(product: WarpgroupProduct, sums: Sequence[Any]) -> tuple[Any, ...]:
     """The fragments of structs."""
-    f32 = ir.F32Type.get()
+    element = ir.Type.parse(product.accumulators)
     values: dict[int, dict[tuple[int, int], Any]] = {}
     for number, made in enumerate(sums):
         for place, (piece, half, column) in enumerate(_places(product, number)):
-            value = llvm.extractvalue(f32, made, [place])
+            value = llvm.extractvalue(element, made, [place])
             values.setdefault(piece, {})[half, column] = value
-    kind = ir.VectorType.get([2, 2], f32)
+    kind = ir.VectorType.get([2, 2], element)
     return tuple(
         vector.from_elements(
             kind, [values[piece][h, c] for h in (0, 1) for c in (0, 1)]
@@ -270,7 +271,8 @@ def unpacked(product: WarpgroupProduct, sums: Sequence[Any]) -> tuple[Any, ...]:
 
 def _struct(product: WarpgroupProduct) -> Any:
     count = product.columns * WGMMA_M // (WARPGROUP * WARP_SIZE)
-    return ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * count)})>")
+    registers = ", ".join([product.accumulators] * count)
+    return ir.Type.parse(f"!llvm.struct<({registers})>")
 
 
 def _places(product: WarpgroupProduct, number: int) -> list[tuple[int, int, int]]:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
-from alcop_mlir.analysis.layout.warpgroups import warpgroup_product
+from alcop_mlir.analysis.layout.warpgroups import (
+    is_cast_of_operand,
+    warpgroup_product,
+)
 from alcop_mlir.bindings import gpu, ir, nvvm
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -33,11 +36,15 @@ def is_zero(value: ir.Value) -> bool:
 
 
 def is_read_by_warpgroup(value: ir.Value) -> bool:
-    """Whether a transfer reads an operand of wgmma, which reads memory itself."""
-    uses = list(value.uses)
+    """Whether a value is an operand of wgmma, which reads memory itself.
+
+    Of what is cast for a vector.contract, what it is cast from is one, too.
+    """
+    uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     return bool(uses) and all(
-        is_of_warpgroup(use.owner.operation) and use.operand_number < SUMS
-        for use in uses
+        (is_of_warpgroup(user) and number < SUMS)
+        or (is_cast_of_operand(user) and is_read_by_warpgroup(user.results[0]))
+        for user, number in uses
     )
 
 

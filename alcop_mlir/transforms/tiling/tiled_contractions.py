@@ -29,7 +29,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.rectangles import Rectangles
-from alcop_mlir.schedule import Schedule
+from alcop_mlir.schedule import MMA, Schedule
 from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.linalg.matrices import Size
 
@@ -216,7 +216,7 @@ def _tiled_contraction(op: ir.Operation) -> TiledContraction:
     assert contraction is not None
     return TiledContraction(
         op=op,
-        operands=_operands(op, contraction),
+        operands=_operands(op, contraction, schedule.engine),
         out=list(op.operands)[-1],
         out_loops=_matrix_loops(contraction.get("out", "mn")),
         init=contraction["init"],
@@ -237,10 +237,11 @@ def input_buffers(op: ir.Operation) -> list[tuple[Any, str]]:
 
 
 def _operands(
-    op: ir.Operation, contraction: dict[str, Any]
+    op: ir.Operation, contraction: dict[str, Any], engine: str = MMA
 ) -> tuple[TiledOperand, TiledOperand]:
     found = find_operand_transforms(view_of(op))
-    if "multiplied" in contraction:
+    # wgmma multiplies what mma.sync does not.
+    if "multiplied" in contraction and engine == MMA:
         found = in_type(found, contraction["multiplied"])
     first, second = found
     lhs, rhs = (second, first) if contraction.get("swapped") else (first, second)

@@ -24,7 +24,10 @@ from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragments import CONTRACT
 from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes, tensor_boxes
-from alcop_mlir.analysis.layout.warpgroups import warpgroup_product
+from alcop_mlir.analysis.layout.warpgroups import (
+    is_cast_of_operand,
+    warpgroup_product,
+)
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.kernel_plan import (
     KernelPlan,
@@ -201,10 +204,18 @@ def _unfit_reads(pipelined: PipelinedLoop, products: list[Any]) -> Rejected | No
         for access in accesses:
             if access.op in pipelined.ops:
                 continue
-            users = [use.owner.operation for r in access.op.results for use in r.uses]
+            users = [user for r in access.op.results for user in _users(r)]
             if access.writes or not users or not known.issuperset(users):
                 return Rejected(access.op, "uses a tile otherwise than by wgmma")
     return None
+
+
+def _users(value: ir.Value) -> list[Any]:
+    """Those of a value, or of what it is cast to."""
+    found = []
+    for op in (use.owner.operation for use in value.uses):
+        found += _users(op.results[0]) if is_cast_of_operand(op) else [op]
+    return found
 
 
 def _is_of(read: ir.Operation, pipelined: PipelinedLoop) -> bool:

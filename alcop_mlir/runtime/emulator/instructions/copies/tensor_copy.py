@@ -2,16 +2,17 @@
 
 PTX ISA "cp.async.bulk.tensor", "Tensor copy", in tile and im2col mode. What lies
 outside of the array reads as zeros (or NaN) and is not written, but counts among the
-bytes of an mbarrier.
+bytes of an mbarrier. Loads round f32 where the elements of the map are tf32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import U64, Array
+from alcop_mlir.runtime.emulator.arithmetic.floats import encode_tf32
+from alcop_mlir.runtime.emulator.arithmetic.storage import F32, U64, Array
 from alcop_mlir.runtime.emulator.instructions.copies.bulk_load import (
     Destinations,
     Load,
@@ -121,6 +122,8 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
         for there, bars, chosen in targets.each(cohort, issuers):
             given = pieces_at(there, chosen)
             read = read_global(cohort, given, layout.outside(unit))
+            if layout.dtype == "tf32":
+                read = _rounding(read)
             start_load(Load(cohort, given, bars, read, layout.bytes))
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -129,6 +132,19 @@ def copy_tensor(t: Translator, ins: Instruction) -> Op:
             one(cohort, part, layout)
 
     return run
+
+
+def _rounding(read: Callable[[], Array]) -> Callable[[], Array]:
+    """What a load of f32 with elements of tf32 makes: the nearest ones, ties to even.
+
+    Not documented: seen on sm_120, triton-lang/triton, pull request 11751.
+    """
+
+    def rounded() -> Array:
+        data = np.ascontiguousarray(read())
+        return encode_tf32(data.view(F32)).view(data.dtype)
+
+    return rounded
 
 
 def _map_address(t: Translator, operand: Operand, ins: Instruction) -> Read:
