@@ -58,12 +58,12 @@ def test_an_init_is_a_write_of_the_generic_proxy(
     assert result.hazards == ()
     # Without the barrier nobody has to see the init.
     unordered = text.replace("bar.sync 0;", "", 1)
+    why = "nothing"
     try:
-        result = run(unordered, ["u64", "u64"], [given, out], **options)
+        reported = kinds(run(unordered, ["u64", "u64"], [given, out], **options))
     except EmulationError as error:
-        assert "there is no mbarrier" in str(error)
-    else:
-        assert "read-after-write" in kinds(result)
+        reported, why = set[str](), str(error)
+    assert "read-after-write" in reported or "there is no mbarrier" in why
 
 
 STORE = """
