@@ -35,7 +35,7 @@ RING = (
     "the ring is shorter than k: its mbarriers order the tile before and the next one"
 )
 # PTX ISA 9.3, cp.async.bulk.tensor: "This instruction accesses its mbarrier operand
-# using generic-proxy"; fence.mbarrier_init is a release for other blocks: here are none.
+# using generic-proxy"; fence.mbarrier_init is a release for other blocks; here is none.
 GENERIC = "copies use mbarriers by the generic proxy, and a bar.sync orders the init"
 
 # By compiler, target and name; of each mutant that is not found, by its number.
