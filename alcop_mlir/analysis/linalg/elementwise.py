@@ -72,12 +72,12 @@ def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | No
     if view is None or len(view.outputs) != 1:
         return None
     block = None if scalar_body else view.block
-    if block is not None and not _is_scalar_code(block):
+    if block is not None and not is_scalar_code(block):
         return None
     (output,) = view.outputs
     if not output.is_memref or not output.is_permutation:
         return None
-    if not all(map(_has_plain_indices, view.inputs)):
+    if not all(map(has_plain_indices, view.inputs)):
         return None
     return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
 
@@ -92,12 +92,12 @@ def elementwise_on_tensors(
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1 or view.block is None:
         return None
-    if not scalar_body and not _is_scalar_code(view.block):
+    if not scalar_body and not is_scalar_code(view.block):
         return None
     (output,) = view.outputs
     if not output.is_tensor or not output.is_permutation:
         return None
-    if not all(map(_has_plain_indices, view.inputs)):
+    if not all(map(has_plain_indices, view.inputs)):
         return None
     return Elementwise(view.op, view.rank, view.inputs, view.outputs, view.block)
 
@@ -165,13 +165,13 @@ def _possible_fill(op: ir.Operation) -> Elementwise | None:
     return elementwise(op, scalar_body=is_unused)
 
 
-def _has_plain_indices(operand: Operand) -> bool:
+def has_plain_indices(operand: Operand) -> bool:
     """Whether it is indexed by loops, each once, and by 0 alone."""
     loops = [index.loop for index in operand.indices if index.constant != 0]
     return None not in loops and len(set(loops)) == len(loops)
 
 
-def _is_scalar_code(block: ir.Block) -> bool:
+def is_scalar_code(block: ir.Block) -> bool:
     """Whether the body is arithmetic on scalars."""
     *body, _ = (op.operation for op in block.operations)
     return all(

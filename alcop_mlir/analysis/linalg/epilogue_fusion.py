@@ -10,6 +10,9 @@ order, while other blocks still read A and B. So it is fused only if
   - it has the same loops, and writes each element where the contraction writes its own;
   - no op between the two writes what it reads, or touches what it writes;
   - what it writes is read by the kernel at the same element only.
+
+An op that reads interleaved columns has fewer of its own (`interleaved_columns.py`). It
+is fused if each warp has all that it reads; no op that is fused reads what it writes.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
+from alcop_mlir.analysis.linalg.interleaved_columns import Interleaved, interleaved
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -67,6 +71,11 @@ def find_epilogue(
             break
         search.visit(op)
     return Epilogue(search.fused, search.refused)
+
+
+def epilogue_op(op: ir.Operation) -> Elementwise | None:
+    """`op` as an element-wise op on C, or on its interleaved columns; or None."""
+    return elementwise(op) or interleaved(op)
 
 
 def output_loops(contraction: ir.Operation) -> str:
@@ -122,13 +131,14 @@ class _Search:
         """Fuse `op`, or leave it unchanged."""
         self.awaited.discard(op)
         marked = alcop.get(op, alcop.ContractionAttr) is not None
-        element = None if marked else elementwise(op)
+        element = None if marked else epilogue_op(op)
         reads = [] if element is None else [one.value for one in element.reads]
         if element is not None and any(memref in self.at_hand for memref in reads):
             why_not = next(self._objections(element), None)
             if why_not is None:
                 self.fused.append(element)
-                if element.output.value not in self.at_hand:
+                is_apart = isinstance(element, Interleaved)
+                if not is_apart and element.output.value not in self.at_hand:
                     self._keep(element.output.value, after=op)
                 return
             self.refused.append((op, why_not))
@@ -151,6 +161,8 @@ class _Search:
     def _objections(self, element: Elementwise) -> Iterator[str]:
         """Reasons why the op cannot run in the kernel; each assumes none before it."""
         yield from self._about_loops(element)
+        if isinstance(element, Interleaved):
+            yield from self._about_columns(element)
         yield from _about_operands(element)
         yield from self._about_order(element)
         yield from self._about_sharing(element)
@@ -170,6 +182,19 @@ class _Search:
                     "writes its output by other loops than it reads the contraction's: "
                     "transposed, or broadcast"
                 )
+
+    def _about_columns(self, element: Interleaved) -> Iterator[str]:
+        """Whether a warp has all columns that the op reads of C for one of its own."""
+        schedule = alcop.get(self.contraction, alcop.ScheduleAttr) or {}
+        columns = schedule.get("warp", (0, element.span))[1]
+        if columns % element.span:
+            yield (
+                f"reads columns that {element.parts} contractions have in turn: a warp "
+                f"has {columns}, expected a multiple of {element.span}"
+            )
+        apart = [one.output.value for one in self.fused if isinstance(one, Interleaved)]
+        if any(one.value in apart for one in element.reads):
+            yield "reads what another op computes of interleaved columns"
 
     def _about_order(self, element: Elementwise) -> Iterator[str]:
         for op in self.passed:

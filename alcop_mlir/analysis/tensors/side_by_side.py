@@ -2,7 +2,8 @@
 
 `find_joins` looks for contractions that differ in one operand only, a weight of the
 function, and in the columns that it gives the result. Element-wise ops behind them that
-are equal are joined with them. Changes nothing.
+are equal are joined with them. Where one element-wise op combines their results, their
+columns are interleaved. Changes nothing.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.analysis.ir.loops import defining_op, filled, made_by
+from alcop_mlir.analysis.ir.loops import defining_op, filled
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import captured_by_regions
-from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
+from alcop_mlir.analysis.linalg.interleaved_columns import GROUP
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
+from alcop_mlir.analysis.tensors.meetings import (
+    Meeting,
+    find_meetings,
+    is_element_wise,
+)
 from alcop_mlir.analysis.tensors.weights import weights_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import element_bytes
 
 _CONTRACTIONS = ("linalg.generic", "linalg.matmul", "linalg.contract")
+_PARTS = (2, 4)  # that warps with 32 or 64 columns have in turn
 _ALIGNED = 16  # bytes that rows of an operand begin at multiples of, for cp.async
 
 
@@ -50,6 +57,20 @@ class Join:
 
 
 @dataclass(frozen=True)
+class Interleaving:
+    """Contractions whose results one element-wise op combines, in the program's order.
+
+    weight:    the number of the operand that differs
+    dimension: of columns, in that operand
+    """
+
+    views: tuple[LinalgView, ...]
+    weight: int
+    dimension: int
+    meeting: Meeting
+
+
+@dataclass(frozen=True)
 class _Candidate:
     """A contraction with a matrix of the function as operand number `weight`."""
 
@@ -58,7 +79,7 @@ class _Candidate:
     dimension: int  # of columns, in the weight
 
 
-def find_joins(function: ir.Operation) -> Iterator[Join | Rejected]:
+def find_joins(function: ir.Operation) -> Iterator[Join | Interleaving | Rejected]:
     """The joins of a function; contractions that share an input and stay apart."""
     (block, *others) = function.regions[0].blocks
     if others:
@@ -70,8 +91,13 @@ def find_joins(function: ir.Operation) -> Iterator[Join | Rejected]:
         if candidate is not None:
             sharing[_key(candidate)].append(candidate)
     for found in sharing.values():
-        if len(found) > 1:
-            yield _join(found, weights)
+        left = list(found)
+        for meeting in find_meetings([one.view.op for one in found], _PARTS):
+            met = [found[number] for number in meeting.numbers]
+            left = [one for one in left if one not in met]
+            yield _interleaving(met, meeting, weights)
+        if len(left) > 1:
+            yield _join(left, weights)
 
 
 def _candidate(op: ir.Operation) -> _Candidate | None:
@@ -106,20 +132,48 @@ def _key(one: _Candidate) -> tuple[Any, ...]:
     return shared.value, one.weight, maps, kinds
 
 
-def _join(found: Sequence[_Candidate], weights: set[ir.Value]) -> Join | Rejected:
+def _interleaving(
+    found: Sequence[_Candidate], meeting: Meeting, weights: set[ir.Value]
+) -> Interleaving | Rejected:
+    views = tuple(one.view for one in found)
+    columns = sorted({one.outputs[0].value.type.shape[-1] for one in views})
+    why_not = _why_not_alike(found, weights)
+    if why_not is None and len(found) not in _PARTS:
+        many, few = _PARTS[::-1]
+        why_not = f"an op combines {len(found)} of them, expected {few} or {many}"
+    if why_not is None and (len(columns) > 1 or columns[0] % GROUP):
+        numbers = " and ".join(map(str, columns))
+        why_not = (
+            f"an op combines columns of theirs, and they have {numbers}, expected one "
+            f"number, a multiple of {GROUP}"
+        )
+    if why_not is not None:
+        return Rejected(views[-1].op, why_not)
+    return Interleaving(views, found[0].weight, found[0].dimension, meeting)
+
+
+def _why_not_alike(found: Sequence[_Candidate], weights: set[ir.Value]) -> str | None:
+    """Why contractions with these weights are not made one."""
     first, *others = (one.view for one in found)
-    last = others[-1].op
     arguments = [one.view.inputs[one.weight].value for one in found]
     if not {*arguments} <= weights:
-        return Rejected(
-            last,
+        return (
             "their other operands are no weights ('alcop.weight'), so that joining "
-            "them would cost a copy in each call",
+            "them would cost a copy in each call"
         )
     if len({*arguments}) < len(arguments) or not all(
         same_bodies(first, one) for one in others
     ):
-        return Rejected(last, "they do not compute alike")
+        return "they do not compute alike"
+    return None
+
+
+def _join(found: Sequence[_Candidate], weights: set[ir.Value]) -> Join | Rejected:
+    first, *others = (one.view for one in found)
+    last = others[-1].op
+    why_not = _why_not_alike(found, weights)
+    if why_not is not None:
+        return Rejected(last, why_not)
     columns = [one.view.outputs[0].value.type.shape[-1] for one in found]
     contractions = Level(
         tuple(one.view for one in found), {found[0].weight: found[0].dimension}
@@ -142,7 +196,7 @@ def _next_level(
     if any(len(one) != 1 or one[0].name != "linalg.generic" for one in users):
         return None
     views = tuple(view_of(one) for (one,) in users)
-    if not all(map(_is_element_wise, views)):
+    if not all(map(is_element_wise, views)):
         return None
     first = views[0]
     if not all(same_bodies(first, one) for one in views[1:]):
@@ -162,15 +216,6 @@ def _next_level(
         elif not _is_shared(values, operand, columns):
             return None
     return Level(views, joined) if joined else None
-
-
-def _is_element_wise(view: LinalgView) -> bool:
-    """Whether it writes a new tensor, an element in each iteration."""
-    if len(view.outputs) != 1 or view.reductions or walk(view.op, "linalg.index"):
-        return False
-    output = view.outputs[0]
-    is_new = made_by(output.value, "tensor.empty") is not None
-    return is_new and not output.is_read and output.loops == tuple(range(view.rank))
 
 
 def _is_known(value: ir.Value, start: ir.Operation) -> bool:

@@ -10,8 +10,9 @@ The marked ops follow the contraction directly, in order; the program computes t
 with or without the marks. alcop-tile-to-blocks computes these ops on the accumulators.
 C is still stored where another op needs it. In a chain of ops, each is fused whose
 inputs are available, but what a row group can compute from less than would be stored
-for it, as the squares in front of a sum. Other ops that read C are left unchanged, with
-a remark that says why.
+for it, as the squares in front of a sum. An op that reads interleaved columns of C, and
+has fewer of its own, is fused where a warp has all that it reads. Other ops that read C
+are left unchanged, with a remark that says why.
 
 Arguments may overlap, so that one must not be written while another is read, unless
 `assume-noalias-args` is given: the launcher refuses overlapping arguments.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg import contractions
 from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.interleaved_columns import columns_together
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
@@ -68,6 +69,7 @@ def decide(
         chosen = _by_wgmma(contraction, target, chosen)
     if chosen is None:
         chosen = Decision(default_schedule(contraction, target), "default")
+    chosen = _with_columns(contraction, target, chosen, chooser)
     if asked is None:
         return chosen
     others = _others(contraction, target, chosen, chooser)
@@ -121,6 +123,30 @@ def _chosen(
         return chooser().choose(problem)
     except ConfigError:
         return None
+
+
+def _with_columns(
+    contraction: Contraction,
+    target: Target,
+    chosen: Decision,
+    chooser: Callable[[], Chooser] | None,
+) -> Decision:
+    """The best decision with which a warp has all interleaved columns that an op reads.
+
+    K is in no parts then: adding them up is an op in between. The chosen one if there
+    is none.
+    """
+    columns = columns_together(contraction.out)
+    others = [] if columns == 1 else _others(contraction, target, chosen, chooser)
+    fitting = (o for o in others if o.warp[1] % columns == 0 and o.split_k == 1)
+    found = next(fitting, chosen.schedule)
+    if found == chosen.schedule:
+        return chosen
+    note = (
+        f"an op reads interleaved columns, {columns} of which a warp must have in one "
+        f"part of K: the {chosen.source} preferred another schedule"
+    )
+    return Decision(found, chosen.source, (*chosen.notes, note))
 
 
 def _others(

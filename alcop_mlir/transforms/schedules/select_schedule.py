@@ -17,6 +17,9 @@ The schedule is the first that there is of:
 4. the default: of a list of tiles the first that hardly exceeds C and gives every SM a
    block, with the stages that fit (`default_schedule.py` has the rules).
 
+Where an op reads interleaved columns of the result (`interleaved_columns.py`), what is
+chosen is the best of which a warp has all columns that it reads, with K in one part.
+
 With `variants` above 1, a contraction with a size that is known at run time only, or a
 distance of rows of A or B, has several schedules, and for which sizes and distances
 each is (`alcop_mlir/variants.py`):

@@ -11,7 +11,7 @@ contractions of several ops' bodies, which are then none of tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -36,6 +36,13 @@ def with_single_uses(op: ir.Operation) -> Any:
     element-wise ops make for it alone, each element once; up to 64 ops in a body.
     """
     return _with(op, _is_single_use)
+
+
+def with_ops(op: ir.Operation, ops: Collection[Any]) -> Any:
+    """The `linalg.generic` on tensors, or one that replaces it and computes itself what
+    those of `ops` make for it that are element-wise.
+    """
+    return _with(op, lambda made, value: made.op in ops)
 
 
 def _is_integer(value: ir.Value) -> bool:

@@ -15,6 +15,18 @@ strides. So contractions stay apart, with a remark, if an element-wise op reads 
 the parts, which can be its epilogue; if the function returns a part, or reshapes it to
 fewer dimensions; if parts are no whole 16 bytes; and if operands are no weights.
 
+Where one element-wise op combines the results, read by nothing else, their columns are
+interleaved in groups of 16, so that this op can be the epilogue of the one contraction
+and nothing else is stored. It computes what element-wise ops lie between:
+
+After:   %w = // groups of rows of %wq and %wk in turn: tensor<96x32xf16>
+         %y = linalg.matmul ins(%x, %w) .. -> tensor<64x96xf32>
+         %r = linalg.generic ins(%y, %y) outs(.. : tensor<64x48xf16>) { .. }
+             // maps (m, n) -> (m, n floordiv 16 * 32 + n mod 16), and + 16
+
+Contractions that an op combines stay apart if these are not 2 or 4, or if they do not
+have one number of columns, a multiple of 16.
+
 Runs before bufferization, after alcop-sink-reshapes, and before alcop-prepare-weights.
 Reads `alcop.weight`; writes no `alcop` attributes.
 """
@@ -29,10 +41,16 @@ from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.view import LinalgView
-from alcop_mlir.analysis.tensors.side_by_side import Join, Level, find_joins
+from alcop_mlir.analysis.tensors.side_by_side import (
+    Interleaving,
+    Join,
+    Level,
+    find_joins,
+)
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
+from alcop_mlir.transforms.tensors.interleaved_contractions import interleave
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,8 @@ class JoinContractions(Pass):
             if isinstance(found, Rejected):
                 what = "contractions of one input are not made one"
                 diagnostics.remark(found.op, f"{what}: {found.reason}")
+            elif isinstance(found, Interleaving):
+                interleave(found)
             else:
                 _join(found)
 

@@ -38,6 +38,17 @@ class TileWindow:
         offsets = {**self.first, "m": build.plus(self.first["m"], first)}
         return replace(self, first=offsets, shape=(count, self.shape[1]))
 
+    def group(self, first: int, columns: int, parts: int) -> TileWindow:
+        """So many columns of what has one for `parts` of these, from `first` on."""
+        column = build.plus(build.div(self.first["n"], parts), first // parts)
+        size = Size((self.sizes["n"].known or 0) // parts, None, None)
+        return replace(
+            self,
+            sizes={**self.sizes, "n": size},
+            first={**self.first, "n": column},
+            shape=(self.shape[0], columns),
+        )
+
     def load(self, buffer: ir.Value, loops: str) -> Any:
         """The first element, as a scalar."""
         source, dims = self._memory(buffer, loops)

@@ -6,6 +6,9 @@ besides the accumulators. Operands that are the same for all rows are read once.
 
 A body that begins by extending the output of the contraction gets the accumulators
 themselves, before they are rounded.
+
+An op that reads interleaved columns is computed a group of its own columns at a time,
+on as many slices of the accumulators, and stored at once.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.linalg.elementwise import Elementwise
+from alcop_mlir.analysis.linalg.interleaved_columns import GROUP, Interleaved
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import ir, vector
 from alcop_mlir.target import MMA_F16_SHAPE
@@ -29,25 +33,29 @@ def store_epilogue(
     contraction: TiledContraction, window: TileWindow, accumulators: ir.Value
 ) -> None:
     """Compute the epilogue on the accumulators; store the results used elsewhere."""
-    results = contraction.results
-    same_for_all_rows: dict[tuple[Any, str], Any] = {}
+    apart = [e.output.value for e in contraction.epilogue if isinstance(e, Interleaved)]
+    results = [buffer for buffer in contraction.results if buffer not in apart]
+    same_for_all_rows: dict[tuple[Any, str, int], Any] = {}
     for first in range(0, window.shape[0], _STRIP):
         strip = _Strip(contraction, window.rows(first, _STRIP), same_for_all_rows)
-        strip.values[contraction.out] = _rows(accumulators, first)
+        columns = window.shape[1]
+        strip.values[contraction.out] = _slice(accumulators, first, 0, columns)
         for element in contraction.epilogue:
-            strip.compute(element)
+            if isinstance(element, Interleaved):
+                strip.store_interleaved(element)
+            else:
+                strip.compute(element)
         for buffer in results:
-            value = rounded(strip.values[buffer], buffer.type.element_type)
-            strip.window.write(value, buffer, contraction.out_loops)
+            strip.store(buffer)
 
 
-def _rows(accumulators: ir.Value, first: int) -> Any:
-    rows, columns = accumulators.type.shape
-    if rows == _STRIP:
-        return accumulators
-    kind = ir.VectorType.get([_STRIP, columns], accumulators.type.element_type)
+def _slice(values: ir.Value, row: int, column: int, columns: int) -> Any:
+    """A strip of rows of a vector, with so many of its columns."""
+    if values.type.shape == [_STRIP, columns]:
+        return values
+    kind = ir.VectorType.get([_STRIP, columns], values.type.element_type)
     return vector.extract_strided_slice(
-        kind, accumulators, [first, 0], [_STRIP, columns], [1, 1]
+        kind, values, [row, column], [_STRIP, columns], [1, 1]
     )
 
 
@@ -56,13 +64,16 @@ class _Strip:
     """Some rows of the accumulators, and the values computed from them.
 
     values: elements of the rows, by buffer
-    shared: operands that are the same for all rows, by buffer and loops
+    parts:  elements of interleaved columns, by the argument of an op's body
+    shared: operands that are the same for all rows, by buffer, loops and column
     """
 
     contraction: TiledContraction
     window: TileWindow
-    shared: dict[tuple[Any, str], Any]
+    shared: dict[tuple[Any, str, int], Any]
     values: dict[Any, Any] = field(default_factory=dict)
+    parts: dict[Any, Any] = field(default_factory=dict)
+    column: int = 0
 
     def compute(self, element: Elementwise) -> None:
         """Compute the output of an op from known values; read the others."""
@@ -79,9 +90,35 @@ class _Strip:
         result = as_vector(end.operands[0], shape, known)
         self.values[element.output.value] = result
 
+    def store_interleaved(self, element: Interleaved) -> None:
+        """Compute and store an op of interleaved columns, a group at a time."""
+        for first in range(0, self.window.shape[1], element.span):
+            parts = {
+                one.argument: _slice(
+                    self.values[one.value],
+                    0,
+                    first + element.part_of[one.argument] * GROUP,
+                    GROUP,
+                )
+                for one in element.parts_read
+            }
+            window = self.window.group(first, GROUP, element.parts)
+            group = _Strip(
+                self.contraction, window, self.shared, parts=parts, column=first
+            )
+            group.compute(element)
+            group.store(element.output.value)
+
+    def store(self, buffer: ir.Value) -> None:
+        """Store the computed elements of a buffer."""
+        value = rounded(self.values[buffer], buffer.type.element_type)
+        self.window.write(value, buffer, self.contraction.out_loops)
+
     def _value(self, element: Elementwise, operand: Operand) -> Any:
         """The elements of an operand: computed before, a scalar, or read."""
         buffer = operand.value
+        if operand.argument in self.parts:
+            return self.parts[operand.argument]
         if buffer in self.values:
             return self.values[buffer]
         if not operand.is_memref:
@@ -93,7 +130,7 @@ class _Strip:
             loops = self.contraction.out_loops
         if "m" in loops:
             return self.window.read(buffer, loops)
-        key = (buffer, loops)
+        key = (buffer, loops, self.column)
         if key not in self.shared:
             self.shared[key] = self.window.read(buffer, loops)
         return self.shared[key]

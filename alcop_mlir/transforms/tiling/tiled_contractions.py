@@ -16,7 +16,12 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, matrix_loops
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
-from alcop_mlir.analysis.linalg.epilogue_fusion import is_stored, operand_loops
+from alcop_mlir.analysis.linalg.epilogue_fusion import (
+    epilogue_op,
+    is_stored,
+    operand_loops,
+)
+from alcop_mlir.analysis.linalg.interleaved_columns import Interleaved
 from alcop_mlir.analysis.linalg.nibbles import PER_BYTE, group_of
 from alcop_mlir.analysis.linalg.operand_transforms import (
     OperandTransform,
@@ -109,6 +114,7 @@ class TiledContraction:
             *(
                 (operand.value, self.loops_of(element, operand))
                 for element in self.epilogue
+                if not isinstance(element, Interleaved)  # has columns of its own
                 for operand in (*element.inputs, element.output)
                 if operand.is_memref
             ),
@@ -258,7 +264,7 @@ def _epilogue(op: ir.Operation) -> Iterator[Elementwise]:
         mark = alcop.get(below, alcop.ContractionAttr)
         if mark is None or mark.get("role") != "epilogue":
             return
-        element = elementwise(below)
+        element = epilogue_op(below)
         if element is None:
             raise PassError(below, "is marked as epilogue, but is not element-wise")
         yield element

@@ -152,3 +152,38 @@ func.func @squares(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %R: memref<64xf
   }
   return
 }
+
+// -----
+
+// A warp has the columns of one part only.
+#mn = affine_map<(m, n) -> (m, n)>
+#p0 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16)>
+#p1 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16 + 16)>
+func.func @half_a_turn(%A: memref<64x32xf16>, %B: memref<32x128xf16>, %D: memref<64x64xf32>) {
+  %C = memref.alloc() : memref<64x128xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>, alcop.schedule = #alcop.schedule<{block = [32, 64, 32], warp = [32, 16], stages = [1, 1]}>} ins(%A, %B : memref<64x32xf16>, memref<32x128xf16>) outs(%C : memref<64x128xf32>)
+  // expected-remark @+1 {{'linalg.generic' is not fused into the contraction: reads columns that 2 contractions have in turn: a warp has 16, expected a multiple of 32}}
+  linalg.generic {indexing_maps = [#p0, #p1, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %C : memref<64x128xf32>, memref<64x128xf32>) outs(%D : memref<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return
+}
+
+// -----
+
+// Groups of 8 columns are not those of a pair of fragments: no epilogue, no remark.
+#mn = affine_map<(m, n) -> (m, n)>
+#p0 = affine_map<(m, n) -> (m, n floordiv 8 * 16 + n mod 8)>
+#p1 = affine_map<(m, n) -> (m, n floordiv 8 * 16 + n mod 8 + 8)>
+func.func @other_groups(%A: memref<64x32xf16>, %B: memref<32x128xf16>, %D: memref<64x64xf32>) {
+  %C = memref.alloc() : memref<64x128xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>, alcop.schedule = #alcop.schedule<{block = [32, 64, 32], warp = [32, 32], stages = [1, 1]}>} ins(%A, %B : memref<64x32xf16>, memref<32x128xf16>) outs(%C : memref<64x128xf32>)
+  linalg.generic {indexing_maps = [#p0, #p1, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %C : memref<64x128xf32>, memref<64x128xf32>) outs(%D : memref<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return
+}

@@ -82,3 +82,27 @@ func.func @softmax(%A: memref<64x32xf16>, %B: memref<32x32xf16>, %C: memref<64x3
   linalg.softmax dimension(1) ins(%R : memref<64x32xf32>) outs(%R : memref<64x32xf32>)
   return
 }
+
+// -----
+
+// Columns of two contractions in turn: a warp has both that an op reads. What reads the
+// output of that is no part of the kernel: it has other columns.
+// CHECK-LABEL: func.func @interleaved
+// CHECK:       linalg.matmul
+// CHECK-NEXT:  linalg.generic
+// CHECK:       attrs = {alcop.contraction = #alcop.contraction<{role = "epilogue"}>}
+// CHECK:       linalg.exp ins
+#mn = affine_map<(m, n) -> (m, n)>
+#p0 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16)>
+#p1 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16 + 16)>
+func.func @interleaved(%A: memref<64x32xf16>, %B: memref<32x128xf16>, %D: memref<64x64xf32>, %E: memref<64x64xf32>) {
+  %C = memref.alloc() : memref<64x128xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>, alcop.schedule = #alcop.schedule<{block = [32, 64, 32], warp = [32, 32], stages = [1, 1]}>} ins(%A, %B : memref<64x32xf16>, memref<32x128xf16>) outs(%C : memref<64x128xf32>)
+  linalg.generic {indexing_maps = [#p0, #p1, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %C : memref<64x128xf32>, memref<64x128xf32>) outs(%D : memref<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  linalg.exp ins(%D : memref<64x64xf32>) outs(%E : memref<64x64xf32>)
+  return
+}

@@ -123,3 +123,24 @@ func.func @wide_warp(%a: memref<512x512xf16>, %c: memref<512x512xf32>) {
     ins(%a, %a : memref<512x512xf16>, memref<512x512xf16>) outs(%c : memref<512x512xf32>)
   return
 }
+
+// -----
+
+// An op reads columns of two contractions in turn: of 32 columns a warp has both parts.
+// Without it the model takes 16.
+// MODEL-LABEL: @interleaved
+// MODEL:       warp = [16, 32]}>, alcop.schedule_source = "analytical model"}
+// MODEL:       linalg.matmul {{.*}}warp = [16, 16]}>
+#mn = affine_map<(m, n) -> (m, n)>
+#p0 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16)>
+#p1 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16 + 16)>
+func.func @interleaved(%A: memref<16x512xf16>, %B: memref<512x1024xf16>, %C: memref<16x1024xf32>, %D: memref<16x512xf32>, %E: memref<16x1024xf32>) {
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<16x512xf16>, memref<512x1024xf16>) outs(%C : memref<16x1024xf32>)
+  linalg.generic {indexing_maps = [#p0, #p1, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %C : memref<16x1024xf32>, memref<16x1024xf32>) outs(%D : memref<16x512xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<16x512xf16>, memref<512x1024xf16>) outs(%E : memref<16x1024xf32>)
+  return
+}

@@ -90,28 +90,116 @@ func.func @flat(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v:
 
 // -----
 
-// The product of both is the epilogue of the second.
-// CHECK-LABEL: @product(
+// An op reads one of both, and can be its epilogue.
+// CHECK-LABEL: @read(
 // CHECK-COUNT-2: linalg.matmul
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 #all = affine_map<(m, n) -> (m, n)>
-func.func @product(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<64x16xf32>) {
+#turned = affine_map<(m, n) -> (n, m)>
+func.func @read(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<64x16xf32>, tensor<2x32x16xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64x16xf32>
   %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
   %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
-  %f = tensor.empty() : tensor<64x16xf32>
-  %j = linalg.fill ins(%zero : f32) outs(%f : tensor<64x16xf32>) -> tensor<64x16xf32>
   // expected-remark @below {{contractions of one input are not made one: 'linalg.generic' reads one of them, and can be its epilogue}}
-  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%j : tensor<64x16xf32>) -> tensor<64x16xf32>
-  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%c, %d : tensor<64x16xf32>, tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) {
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<64x16xf32>
+  %q = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 32, 16] : tensor<64x16xf32> into tensor<2x32x16xf32>
+  return %r, %q : tensor<64x16xf32>, tensor<2x32x16xf32>
+}
+
+// -----
+
+// What an op combines has whole groups of columns.
+// CHECK-LABEL: @groups(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+#turned = affine_map<(m, n) -> (n, m)>
+func.func @groups(%x: tensor<64x32xf16>, %w: tensor<24x32xf16> {alcop.weight}, %v: tensor<24x32xf16> {alcop.weight}) -> tensor<64x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x24xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x24xf32>) -> tensor<64x24xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<24x32xf16>) outs(%i : tensor<64x24xf32>) -> tensor<64x24xf32>
+  // expected-remark @below {{contractions of one input are not made one: an op combines columns of theirs, and they have 24, expected one number, a multiple of 16}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<24x32xf16>) outs(%i : tensor<64x24xf32>) -> tensor<64x24xf32>
+  %r = linalg.mul ins(%c, %d : tensor<64x24xf32>, tensor<64x24xf32>) outs(%e : tensor<64x24xf32>) -> tensor<64x24xf32>
+  return %r : tensor<64x24xf32>
+}
+
+// -----
+
+// Matrices that each call gives are not joined for what combines their results.
+// CHECK-LABEL: @combined(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+#turned = affine_map<(m, n) -> (n, m)>
+func.func @combined(%x: tensor<64x32xf16>, %w: tensor<16x32xf16>, %v: tensor<16x32xf16>) -> tensor<64x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: their other operands are no weights ('alcop.weight'), so that joining them would cost a copy in each call}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = linalg.mul ins(%c, %d : tensor<64x16xf32>, tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %r : tensor<64x16xf32>
+}
+
+// -----
+
+// What else reads one of them needs it in memory.
+// CHECK-LABEL: @other_reader(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+#turned = affine_map<(m, n) -> (n, m)>
+func.func @other_reader(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> (tensor<64x16xf32>, tensor<64x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: the function returns one of them}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = linalg.mul ins(%c, %d : tensor<64x16xf32>, tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  return %r, %c : tensor<64x16xf32>, tensor<64x16xf32>
+}
+
+// -----
+
+// The op reads one of them transposed.
+// CHECK-LABEL: @transposed(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+#turned = affine_map<(m, n) -> (n, m)>
+func.func @transposed(%x: tensor<64x32xf16>, %w: tensor<64x32xf16> {alcop.weight}, %v: tensor<64x32xf16> {alcop.weight}) -> tensor<64x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<64x32xf16>) outs(%i : tensor<64x64xf32>) -> tensor<64x64xf32>
+  // expected-remark @below {{contractions of one input are not made one: 'linalg.generic' reads one of them, and can be its epilogue}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<64x32xf16>) outs(%i : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %r = linalg.generic {indexing_maps = [#all, #turned, #all], iterator_types = ["parallel", "parallel"]} ins(%c, %d : tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %t = arith.mulf %a, %b : f32
     linalg.yield %t : f32
-  } -> tensor<64x16xf32>
-  return %r : tensor<64x16xf32>
+  } -> tensor<64x64xf32>
+  return %r : tensor<64x64xf32>
 }
 
 // -----

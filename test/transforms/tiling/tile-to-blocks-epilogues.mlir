@@ -139,3 +139,35 @@ func.func @two_inits(%A: memref<16x16xf16>, %B: memref<16x16xf16>, %x: memref<16
   linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "copy"}>, alcop.schedule = #alcop.schedule<{block = [16, 16, 16], warp = [16, 16], stages = [1, 1]}>} ins(%A, %B : memref<16x16xf16>, memref<16x16xf16>) outs(%C : memref<16x16xf32>)
   return
 }
+
+// -----
+
+// Columns of two contractions in turn: a group of the output's columns at a time, of
+// slices of the accumulators. Its columns are half as far from the first.
+// CHECK-LABEL: func.func @interleaved
+// CHECK-SAME:  %[[D:[a-z0-9]+]]: memref<64x64xf32>)
+// CHECK-NOT:   memref<64x128xf32>
+// CHECK:       %[[SUM:.*]] = scf.for {{.*}} -> (vector<32x64xf32>)
+// CHECK:       %[[G:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [0, 0], sizes = [16, 16], strides = [1, 1]}
+// CHECK:       %[[U:.*]] = vector.extract_strided_slice %[[SUM]] {offsets = [0, 16], sizes = [16, 16], strides = [1, 1]}
+// CHECK:       %[[HALF:.*]] = arith.divui %{{.*}}, %c2 : index
+// CHECK:       %[[Y:.*]] = arith.mulf %[[G]], %[[U]] : vector<16x16xf32>
+// CHECK:       vector.transfer_write %[[Y]], %[[D]][%{{.*}}, %[[HALF]]]
+// CHECK:       vector.extract_strided_slice %[[SUM]] {offsets = [0, 32]
+// CHECK:       vector.extract_strided_slice %[[SUM]] {offsets = [0, 48]
+// CHECK:       %[[NEXT:.*]] = affine.apply #map{{.*}}()[%[[HALF]]]
+// CHECK:       vector.transfer_write %{{.*}}, %[[D]][%{{.*}}, %[[NEXT]]]
+// CHECK-NOT:   linalg
+#mn = affine_map<(m, n) -> (m, n)>
+#p0 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16)>
+#p1 = affine_map<(m, n) -> (m, n floordiv 16 * 32 + n mod 16 + 16)>
+func.func @interleaved(%A: memref<64x32xf16>, %B: memref<32x128xf16>, %D: memref<64x64xf32>) {
+  %C = memref.alloc() : memref<64x128xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>, alcop.schedule = #alcop.schedule<{block = [32, 64, 16], warp = [32, 64], stages = [1, 1]}>} ins(%A, %B : memref<64x32xf16>, memref<32x128xf16>) outs(%C : memref<64x128xf32>)
+  linalg.generic {indexing_maps = [#p0, #p1, #mn], iterator_types = ["parallel", "parallel"]} ins(%C, %C : memref<64x128xf32>, memref<64x128xf32>) outs(%D : memref<64x64xf32>) attrs = {alcop.contraction = #alcop.contraction<{role = "epilogue"}>} {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return
+}
