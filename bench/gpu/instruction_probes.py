@@ -1,4 +1,5 @@
-"""Probes of rare instructions: matrices of all shapes, video, floats of 8 bits.
+"""Probes of instructions: matrices of all shapes, arithmetic, video, floats of 8 bits,
+warps and blocks, calls, local memory, the device runtime.
 
 Operands of floats are small whole numbers, which are exact in any order of additions.
 """
@@ -71,7 +72,8 @@ def instruction_probes() -> Iterator[Probe]:
         yield _matrix_probe(name, _FLOATS8, "matrix_floats8", 89, WARP_SIZE)
     for name in _WMMA:
         yield _matrix_probe(name, _WMMA, "wmma", 80, 1)
-    yield _lanes("lanes", 80)
+    for name in ("lanes", "arithmetic", "warps", "calls"):
+        yield _lanes(name, 80)
     yield _lanes("lanes_floats8", 89)
 
 

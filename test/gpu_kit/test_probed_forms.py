@@ -1,0 +1,93 @@
+"""Each instruction of the emulator, and each kind of form, is in some probe."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from alcop_mlir.runtime.emulator.instructions.opcodes.table import OPCODES, opcode_of
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+from bench.gpu.probe import FOLDER
+
+NO_RESULT = "it has no result that a probe could compare"
+APPROXIMATE = "the PTX ISA bounds its error only"
+MAPPED = "it needs a tensor map"
+ORDERED = "what it orders is probed by another form"
+# Rows of the emulator's table that no probe needs; each of the others is in one.
+NOT_PROBED = {
+    **dict.fromkeys(("sin", "cos", "lg2", "ex2", "tanh", "rsqrt"), APPROXIMATE),
+    **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard"), NO_RESULT),
+    **dict.fromkeys(("createpolicy", "nanosleep", "pmevent", "brkpt"), NO_RESULT),
+    **dict.fromkeys(("trap", "exit", "griddepcontrol", "setmaxnreg"), NO_RESULT),
+    **dict.fromkeys(("cp.async.bulk.prefetch", "elect.sync"), NO_RESULT),
+    **dict.fromkeys(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"), MAPPED),
+    **dict.fromkeys(("tensormap.replace", "tensormap.cp_fenceproxy"), MAPPED),
+    "fence.proxy.tensormap::generic": MAPPED,
+    "cp.async.wait_all": ORDERED,
+    "barrier.cluster.arrive": ORDERED,
+    "barrier.cluster.arrive.release.aligned": ORDERED,
+    "mbarrier.expect_tx": "mbarrier.arrive.expect_tx is probed",
+    "mbarrier.complete_tx": "copies do it",
+    "cp.async.bulk.shared::cta.global": "to shared::cluster is probed",
+    "mma.sp::ordered_metadata.sync.aligned": "as mma.sp, whose metadata is in order",
+    "wgmma.mma_async.sp": "the emulator refuses it",
+}
+# Kinds of forms that share a row with others, and how their instructions begin.
+FAMILIES = {
+    "calls by name": r"call(\.uni)? \(\w+\), [a-z]",
+    "calls by address": r"call(\.uni)? \(\w+\), %",
+    "recursion": r"call \(\w+\), collatz",
+    "local memory": r"(ld|st)\.local",
+    "stack": r"alloca|stacksave",
+    "mbarrier of sm_80": r"mbarrier\.(init|arrive|test_wait)[.\w]*\.b64",
+    "wmma of f16": r"wmma\.mma\S*\.m16n16k16\.f16\.f16",
+    "wmma of integers": r"wmma\.mma\S*\.s8\.s8",
+    "wmma of 4 bits": r"wmma\.mma\S*\.s4\.s4",
+    "wmma of 1 bit": r"wmma\S*mma\S*\.b1\.b1",
+    "mma of f64": r"mma\S*\.f64\.f64\.f64\.f64",
+    "mma with accumulators of f16": r"mma\S*\.f16\.f16\.f16\.f16",
+    "mma of m8n8k16": r"mma\S*\.m8n8k16\S*\.s8",
+    "mma of 4 bits": r"mma\S*\.s4\.s4|mma\S*\.u4\.u4",
+    "mma of 1 bit": r"mma\S*\.b1\.b1",
+    "sparse mma": r"mma\.sp",
+    "mma of fp8": r"mma\S*\.e4m3\.e4m3",
+    "comparison of f16x2": r"setp\S*\.f16x2",
+    "set of f16": r"set\.\S*\.f16",
+    "video of a part": r"v(add|sub|min|max|absdiff|shl|shr|mad|set)\.",
+    "video of two": r"v(add|sub|avrg|min|max|absdiff|set)2\.",
+    "video of four": r"v(add|sub|avrg|min|max|absdiff|set)4\.",
+    "cvt.pack": r"cvt\.pack",
+    "conversions to fp8": r"cvt\S*\.e4m3x2\.f32",
+    "conversions from fp8": r"cvt\S*\.f16x2\.e5m2x2",
+    "bar.red": r"bar\.red\.popc",
+    "redux": r"redux\.sync\.add",
+    "match": r"match\.(any|all)",
+    "vote": r"vote\.sync\.ballot",
+    "clock": r"mov\.u\d+ %\w+, %clock",
+    "printf": r"call\S* \(\w+\), vprintf",
+    "assert": r"call\S* __assertfail",
+    "malloc": r"call\S* \(\w+\), malloc",
+}
+
+
+@pytest.fixture(scope="module")
+def instructions() -> list[Instruction]:
+    modules = [parse_ptx(path.read_text("utf-8")) for path in FOLDER.glob("*.ptx")]
+    functions = [f for m in modules for f in (m.kernels | m.functions).values()]
+    return [ins for function in functions for ins in function.instructions]
+
+
+def test_each_row_of_the_table_is_probed(instructions: list[Instruction]) -> None:
+    probed = {opcode_of(ins).name for ins in instructions}
+    # Of sm_100 there is no probe: the kit is for GPUs up to Hopper.
+    wanted = {row.name for row in OPCODES if not row.name.endswith(".f32x2")}
+    assert wanted - probed - set(NOT_PROBED) == set()
+    assert set(NOT_PROBED) <= wanted
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_each_family_is_probed(name: str, instructions: list[Instruction]) -> None:
+    form = re.compile(FAMILIES[name])
+    assert any(form.match(" ".join(ins.text.split())) for ins in instructions)
