@@ -10,6 +10,7 @@ from typing import Any
 
 from alcop_mlir import diagnostics, files, limits
 from alcop_mlir.bindings import ir, make_context
+from alcop_mlir.compilation.attention_text import written_out
 from alcop_mlir.compilation.resource_constants import inline_resources
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
@@ -65,6 +66,9 @@ def read_file(path: str | Path) -> Input:
     files.check_mlir(text, str(path))
     if not Path(path).is_file():
         return read_text(text)  # a pipe has been read
+    made = written_out(text, str(path))
+    if made != text:
+        return Input(_parsed(lambda: ir.Module.parse(made), made), made, _TEXT)
     # From the file itself: locations name it.
     return Input(_parsed(lambda: ir.Module.parseFile(str(path)), text), text, str(path))
 
@@ -73,6 +77,7 @@ def read_text(text: str | bytes) -> Input:
     """The module that `text` holds; see `read`."""
     data = text.encode() if isinstance(text, str) else text
     files.check_mlir(data, "the module")
+    data = written_out(data, _TEXT)
     return Input(_parsed(lambda: ir.Module.parse(data), data), data, _TEXT)
 
 

@@ -172,7 +172,11 @@ def test_any_number_of_stages_gives_the_same_bits(stages: str, weights: str) -> 
     """Of both loops: whole tiles, and those with a mask, of which one is ragged."""
     form = Form(batch=1, heads=1, m=300, n=300, mask="causal", weights=weights)
     given = drawn_arrays(6, *[(1, 1, 300, 32)] * 3, largest=3)
-    one, other = (run(compiled(form.text(), 0, s), *given) for s in ("1,1", stages))
+    bundles = [compiled(form.text(), 0, each) for each in ("1,1", stages)]
+    planned = {(p.level, p.stages) for p in bundles[1].function().kernels[0].pipelines}
+    levels = zip(("shared", "register"), map(int, stages.split(",")), strict=True)
+    assert planned == {(level, count) for level, count in levels if count > 1}
+    one, other = (run(each, *given) for each in bundles)
     np.testing.assert_array_equal(one, other)
 
 
