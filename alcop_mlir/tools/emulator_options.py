@@ -130,7 +130,7 @@ def _merged(parts: list[Path]) -> str:
 
 
 def _schedule(text: str) -> str:
-    from alcop_mlir.runtime.emulator.schedule import make_picker
+    from alcop_mlir.runtime.emulator.turns import make_picker
 
     try:
         make_picker(text)

@@ -28,8 +28,9 @@ from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
 from alcop_mlir.runtime.emulator.machine.warps import Shape
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.program import link
-from alcop_mlir.runtime.emulator.schedule import Runner, make_picker
+from alcop_mlir.runtime.emulator.schedule import Runner
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
+from alcop_mlir.runtime.emulator.turns import make_picker
 from alcop_mlir.runtime.guards import chooser
 from alcop_mlir.runtime.launch import grid_of
 

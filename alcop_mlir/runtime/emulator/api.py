@@ -30,14 +30,16 @@ from alcop_mlir.runtime.emulator.machine.batch import Batch
 from alcop_mlir.runtime.emulator.machine.cohort import Observer
 from alcop_mlir.runtime.emulator.machine.map_views import MapViews
 from alcop_mlir.runtime.emulator.machine.memory_map import map_memory
+from alcop_mlir.runtime.emulator.machine.releases import Releases
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Shape
 from alcop_mlir.runtime.emulator.observers.counters import Counters, CounterSet
 from alcop_mlir.runtime.emulator.observers.trace import Tracer, TraceRequest
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.program import Program, link
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
-from alcop_mlir.runtime.emulator.schedule import Runner, make_picker
+from alcop_mlir.runtime.emulator.schedule import Runner
 from alcop_mlir.runtime.emulator.translated_kernel import TranslatedKernel
+from alcop_mlir.runtime.emulator.turns import make_picker
 
 # Blocks that run together: beyond about 64 the cost per block no longer falls.
 BATCH_BLOCKS = 64
@@ -131,7 +133,7 @@ def emulate(
             early = visibility == "early"
             memory = bound.memory
             batch = Batch(translated.loaded, numbers, launch, memory, views, early)
-            observers = watchers.of(batch, translated.granule)
+            observers = watchers.of(batch, translated)
             return Runner(translated, batch, schedule, picker, budget, observers).run()
 
         for first in range(0, clusters, together):
@@ -174,10 +176,10 @@ class _Watchers:
     tracer: Tracer | None
     checks: GlobalShadow | None
 
-    def of(self, batch: Batch, granule: int) -> list[Observer]:
+    def of(self, batch: Batch, kernel: TranslatedKernel) -> list[Observer]:
         """Those who watch `batch`, whose accesses are checked from here on."""
         if self.checks is not None:
-            _watch(batch, self.checks, granule)
+            _watch(batch, self.checks, kernel)
         follows = self.tracer is not None and self.tracer.follows(batch)
         watching = (self.tallies, self.tracer if follows else None)
         return [one for one in watching if one is not None]
@@ -211,14 +213,17 @@ def _translated(
     return translated
 
 
-def _watch(batch: Batch, checks: GlobalShadow, granule: int) -> None:
+def _watch(batch: Batch, checks: GlobalShadow, kernel: TranslatedKernel) -> None:
     """Check the accesses of the batch for races."""
     reports, clocks, names = checks.reports, batch.clocks, batch.names
     several = batch.warps > 1
     checks.warps = WarpShadow(checks.size, clocks, reports, names) if several else None
     batch.global_shadow = checks
     size = batch.shared.size
-    batch.shadow = shadow = ClusterShadow(size, granule, clocks, reports, names)
+    batch.shadow = shadow = ClusterShadow(size, kernel.granule, clocks, reports, names)
+    if kernel.has_flags:
+        sizes = {"shared": size, "global": checks.size}
+        batch.releases = Releases(batch, clocks, sizes, shadow.widen)
     batch.warpgroup_watcher = WarpgroupReads(shadow, reports, names)
 
 

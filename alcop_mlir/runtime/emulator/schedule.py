@@ -12,9 +12,7 @@ any) one that can run go on.
 
 from __future__ import annotations
 
-import random
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,33 +43,9 @@ from alcop_mlir.runtime.emulator.machine.warps import (
 from alcop_mlir.runtime.emulator.ptx.scalars import U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 from alcop_mlir.runtime.emulator.translated_kernel import End, Span, TranslatedKernel
+from alcop_mlir.runtime.emulator.turns import Picker, Turns, front_of
 from alcop_mlir.runtime.emulator.unwritten import follow, lanes_on, settle, use
 from alcop_mlir.runtime.emulator.waits import Waits
-
-Picker = Callable[[list[Cohort]], Cohort]
-SCHEDULES = ("lockstep", "ascending", "descending", "random")
-# After so many spans another front than the lowest gets a turn, so that a lane that
-# spins on memory cannot keep away the one it waits for.
-FAIR_TURN = 1024
-
-
-def make_picker(schedule: str) -> Picker:
-    """The choice among cohorts that can run. Raises `EmulationError` for a bad name."""
-    found = re.fullmatch(r"(\w+)(?:\((\d{1,18})\))?", str(schedule))
-    if (
-        found is None
-        or found[1] not in SCHEDULES
-        or (found[2] and found[1] != "random")
-    ):
-        raise EmulationError(
-            f"expected a schedule of lockstep, ascending, descending, random or "
-            f"random(SEED), got {str(schedule)[:60]!r}"
-        )
-    if found[1] == "random":
-        return random.Random(int(found[2] or 0)).choice
-    if found[1] == "descending":
-        return lambda cohorts: cohorts[-1]
-    return lambda cohorts: cohorts[0]
 
 
 class Runner:
@@ -88,7 +62,7 @@ class Runner:
     ):
         self.batch = batch
         self.program = program
-        self.picker = picker
+        self.turns = Turns(picker)
         self.budget = budget
         self.warp_instructions = 0
         self.turn = 0
@@ -112,7 +86,7 @@ class Runner:
                 self.waits.test_again()
             ready = [c for c in self.cohorts if c.fronts]
             if ready:
-                self.step(self.picker(ready))
+                self.step(self.turns.next(ready))
             elif all(c.done for c in self.cohorts):
                 break
             elif not self.waits.stir():
@@ -126,8 +100,7 @@ class Runner:
         pc = min(fronts)
         if len(fronts) > 1:
             self.turn += 1
-            if self.turn % FAIR_TURN == 0:
-                pc = max(fronts)
+            pc = front_of(fronts, self.turn)
         mask = fronts.pop(pc)
         if mask is not None:
             normal = live(mask)

@@ -8,7 +8,7 @@ to the next branch, barrier, exit or label; it is made when it is first reached.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,9 +32,11 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
-from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
-from alcop_mlir.runtime.emulator.instructions.opcodes.table import opcode_of
+from alcop_mlir.runtime.emulator.instructions.opcodes.rows import (
+    orders_by_flags,
+    rows_of,
+    shared_granule,
+)
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
@@ -109,7 +111,7 @@ class TranslatedKernel:
         self._starts = [part.start for part in program.parts]
         self._callees: dict[str, Callee] = {}
         self.sites: dict[int, CallSite] = {}
-        self.rows = _rows(self.code)
+        self.rows = rows_of(self.code)
         classes = [row.counted_as for row in self.rows]
         self.listing = Listing(program.kernel.name, self.code, classes)
         self.loaded = LoadedKernel(
@@ -122,7 +124,8 @@ class TranslatedKernel:
             program.kernel.max_registers,
         )
         self.leaders = program.labels
-        self.granule = _shared_granule(self.code, self.rows)
+        self.granule = shared_granule(self.code, self.rows)
+        self.has_flags = orders_by_flags(self.code, self.rows)
         self._spans: dict[int, Span] = {}
         self._ops: dict[int, Op] = {}
         self._flows: dict[int, Flow] = {}
@@ -381,25 +384,3 @@ def _translator(
     if part.on_stack:
         slot = registers.add(f"{prefix}%frame", np.zeros((1, 1, 1), np.uint64))
     return Translator(part.function, own, registers, prefix, slot)
-
-
-def _rows(code: Sequence[Instruction]) -> list[Opcode]:
-    """The row of each instruction, looked up once for each opcode."""
-    known: dict[tuple[str, ...], Opcode] = {}
-    rows: list[Opcode] = []
-    for ins in code:
-        row = known.get(ins.parts)
-        if row is None:
-            row = known[ins.parts] = opcode_of(ins)
-        rows.append(row)
-    return rows
-
-
-def _shared_granule(code: Sequence[Instruction], rows: Sequence[Opcode]) -> int:
-    """The smallest shared access of the kernel, in bytes."""
-    sizes = [
-        row.size(ins)
-        for ins, row in zip(code, rows, strict=True)
-        if row.size is not None and row.touches_shared
-    ]
-    return min([MAX_VECTOR_BYTES, *sizes])

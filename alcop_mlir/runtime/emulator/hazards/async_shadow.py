@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.hazards.flag_shadow import FlagShadow
 from alcop_mlir.runtime.emulator.hazards.reports import (
     MBARRIER_OVERWRITTEN,
     NO_PROXY_FENCE,
@@ -27,9 +28,9 @@ from alcop_mlir.runtime.emulator.hazards.shared_shadow import (
     ATOMIC,
     IN_FLIGHT,
     MBARRIER,
+    WIDE,
     WRITTEN,
     SharedAccess,
-    SharedShadow,
 )
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, MANY_LANES
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
@@ -38,7 +39,7 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 _ONE = np.int32(1)
 
 
-class AsyncShadow(SharedShadow):
+class AsyncShadow(FlagShadow):
     """Checks every shared access of a batch, those of mbarriers and engines too.
 
     reading: how many engines read each granule; reader: the warp and line of the last
@@ -146,7 +147,7 @@ class AsyncShadow(SharedShadow):
             self._check_write(access, (state & ATOMIC) == 0, None)
             if (state == 0).any():
                 self._each(UNINITIALISED, state == 0, None, access, access.warp)
-        self.state[access.at] = state | WRITTEN | ATOMIC
+        self.state[access.at] = state | WRITTEN | ATOMIC | WIDE
         self.writer[access.at] = columns[:, None]
         self.written[access.at] = (epochs * EPOCH)[:, None]
         self.write_line[access.at] = access.ins.line

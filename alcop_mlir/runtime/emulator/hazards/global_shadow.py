@@ -53,34 +53,37 @@ class GlobalShadow:
 
     def on_read(self, lanes: Lanes) -> None:
         """Checks and records a read."""
+        if self.warps is not None and lanes.offset.size:
+            self.warps.on_read(lanes)
         offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
             offset, who = offset[keep], who[keep]
         if not offset.size:
             return
-        if self.warps is not None:
-            self.warps.on_read(lanes, keep)
         self._check(self.writers, offset, who, lanes, "read", "written")
         self._mark(self.readers, offset, who, lanes)
 
     def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
         """Checks and records a store; returns entries that blocks or warps share."""
+        if not lanes.offset.size:
+            return None
+        met = self.warps and self.warps.on_write(lanes, differs)
+        clash = self._on_write(lanes, differs)
+        if clash is None or met is None:
+            return met if clash is None else clash
+        return clash | met
+
+    def _on_write(self, lanes: Lanes, differs: Array) -> Array | None:
+        """The same, of blocks: those that order themselves are not checked."""
         offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
             offset, who, differs = offset[keep], who[keep], differs[keep]
-        if not offset.size:
-            return None
-        met = self.warps and self.warps.on_write(lanes, keep, differs)
         changed, by = offset[differs], who[differs]
         self._check(self.readers, changed, by, lanes, "overwritten", "read")
         self._check(self.writers, changed, by, lanes, "overwritten", "written")
         clash = self._mark(self.writers, offset, who, lanes)
-        if clash is None or met is None:
-            clash = met if clash is None else clash
-        else:
-            clash = clash | met
         if clash is None or keep is None:
             return clash
         every = np.zeros(keep.shape, bool)

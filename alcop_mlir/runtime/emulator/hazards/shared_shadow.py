@@ -33,7 +33,7 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warps import Names
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
-WRITTEN, IN_FLIGHT, ATOMIC, MBARRIER = 1, 2, 4, 8
+WRITTEN, IN_FLIGHT, ATOMIC, MBARRIER, WIDE = 1, 2, 4, 8, 16
 
 
 class SharedAccess:
@@ -205,19 +205,6 @@ class SharedShadow:
             self.state[at] = (self.state.take(at) & IN_FLIGHT) | WRITTEN
         self._set_writer(access)
         return self._overlaps(access, lanes)
-
-    def on_atomic(self, lanes: Lanes) -> None:
-        """Checks and records a read-modify-write."""
-        if not lanes.offset.size:
-            return
-        access = SharedAccess(self, lanes)
-        state = self.state.take(access.at)
-        self._check_write(access, (state & ATOMIC) == 0, None)
-        if (state == 0).any():
-            self._explain_read(access)
-            self._each(UNINITIALISED, state == 0, None, access, access.warp)
-        self._set_writer(access)
-        self.state[access.at] = state | WRITTEN | ATOMIC
 
     def on_landing(self, lanes: Lanes) -> None:
         """A copy is complete: from now on a write by its thread."""

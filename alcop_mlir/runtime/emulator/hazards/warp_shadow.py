@@ -52,13 +52,9 @@ class _Last:
 class _Access:
     """An access with an entry for each lane of each warp that makes it."""
 
-    def __init__(self, clocks: Clocks, lanes: Lanes, keep: Array | None = None):
-        """`keep`: which entries of `lanes` count; None for all."""
+    def __init__(self, clocks: Clocks, lanes: Lanes):
         self.lanes = lanes
         self.offset, warp, self.block = lanes.offset, lanes.warp(), lanes.block()
-        if keep is not None:
-            self.offset, warp = self.offset[keep], warp[keep]
-            self.block = self.block[keep]
         if lanes.shape[1] < lanes.owner.warps:
             # One entry for all warps of the cohort: the first and the last stand for
             # them, as two readers are remembered.
@@ -91,11 +87,11 @@ class WarpShadow:
         self.writers: dict[int, _Last] = {}
         self._unrecorded: list[_Access] = []
 
-    def on_read(self, lanes: Lanes, keep: Array | None) -> None:
-        """Checks and records a read; `keep`: by which entries, None for all."""
+    def on_read(self, lanes: Lanes) -> None:
+        """Checks and records a read."""
         if not lanes.per_block and lanes.owner.blocks > 1:
             return
-        access = _Access(self.clocks, lanes, keep)
+        access = _Access(self.clocks, lanes)
         self._check(READ_AFTER_WRITE, self.writers, access)
         # Most reads are of what is not written before a barrier: these are forgotten.
         if self._unrecorded and self._unrecorded[-1].newest < self.clocks.least():
@@ -123,15 +119,13 @@ class WarpShadow:
         second[at[lost]] = access.cell[lost]
         last.lines[1][at[lost]] = lanes.ins.line
 
-    def on_write(
-        self, lanes: Lanes, keep: Array | None, differs: Array
-    ) -> Array | None:
-        """Checks and records a store; `differs`: the kept that change memory.
+    def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
+        """Checks and records a store; `differs`: the entries that change memory.
 
-        Returns the kept entries that another warp writes too, None if there are none.
+        Returns the entries that another warp writes too, None if there are none.
         """
         self._record_reads()
-        access = _Access(self.clocks, lanes, keep)
+        access = _Access(self.clocks, lanes)
         self._check(WRITE_AFTER_READ, self.readers, access, differs)
         self._check(WRITE_AFTER_WRITE, self.writers, access, differs)
         last = self._table(self.writers, lanes.size, 1)

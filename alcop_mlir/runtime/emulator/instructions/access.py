@@ -13,6 +13,7 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import S64, U64, Array
+from alcop_mlir.runtime.emulator.instructions import flags
 from alcop_mlir.runtime.emulator.instructions.bounds import (
     check_bounds,
     check_global,
@@ -28,6 +29,7 @@ from alcop_mlir.runtime.emulator.machine.memory import (
     WINDOW_SIZE,
     WINDOWS,
 )
+from alcop_mlir.runtime.emulator.machine.releases import Order
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -39,6 +41,7 @@ class Access(NamedTuple):
 
     collective: what is read belongs to the whole warp, whichever lane gives the address
     reaches: whether it may be the shared memory of another block of the cluster
+    order: of a strong access; None: it is weak
     """
 
     cohort: Cohort
@@ -49,6 +52,7 @@ class Access(NamedTuple):
     ins: Instruction
     collective: bool = False
     reaches: bool = False
+    order: Order | None = None
 
     def for_each(self, offset: Array) -> Array:
         """An offset with an entry for every lane of every block."""
@@ -61,13 +65,13 @@ def load(access: Access, used: Parts = ()) -> Array:
     used: parts of them that anything depends on, as offsets and sizes; () is all.
     What nothing depends on is no conflict: compilers widen loads over gaps.
     """
-    cohort, mask, address, space, size, ins, collective, _ = access
+    cohort, mask, address, space, size, ins, collective, _, order = access
     batch = cohort.batch
     if space == "generic":
         return _load_generic(access, used)
     if space == "shared":
         lanes = shared_lanes(access)
-        check_read(cohort, lanes, collective)
+        check_read(cohort, lanes, collective, order)
         note_shared(cohort, lanes)
         return lanes.place(read_shared(cohort, lanes))
     if space == "local":
@@ -80,7 +84,13 @@ def load(access: Access, used: Parts = ()) -> Array:
         return lanes.place(batch.parameters.gather(size, copy, lanes.offset))
     lanes = Lanes.compact(cohort, global_offset(address), mask, size, ins)
     check_global(cohort, lanes)
-    if batch.global_shadow is not None:
+    if order is not None:
+        every = Lanes.of(
+            cohort, access.for_each(global_offset(address)), mask, size, ins
+        )
+        flags.on_order(cohort, mask, order)
+        flags.on_read(cohort, every, space, order)
+    elif batch.global_shadow is not None:
         for start, length in used or ((0, size),):
             batch.global_shadow.on_read(lanes.at(lanes.offset + start, length))
     note_global(cohort, lanes)
@@ -106,7 +116,7 @@ def store(access: Access, value: Array) -> None:
         for part in split_generic(access):
             store(part, value)
     elif space == "shared":
-        store_shared(access.cohort, shared_lanes(access), value)
+        store_shared(access.cohort, shared_lanes(access), value, access.order)
     elif space == "local":
         lanes, thread = _local_lanes(access)
         memory = access.cohort.local_memory()
@@ -143,18 +153,24 @@ def split_generic(access: Access) -> Iterator[Access]:
 
 def shared_lanes(access: Access, width: int = LANES) -> Lanes:
     """The lanes of a shared access, with checked offsets into shared memory."""
-    cohort, mask, address, _, size, ins, _, reaches = access
+    cohort, mask, address, _, size, ins, _, reaches, _ = access
     offset = address.astype(S64) - SHARED_START
     lanes = Lanes.of(cohort, offset, mask, size, ins, width)
     return in_cluster(cohort, lanes, reaches)
 
 
-def check_read(cohort: Cohort, lanes: Lanes, collective: bool = False) -> None:
+def check_read(
+    cohort: Cohort, lanes: Lanes, collective: bool = False, order: Order | None = None
+) -> None:
     """Looks for races of a read, and notes which of its bytes nothing has written."""
     shadow = cohort.batch.shadow
     if shadow is None:
         return
-    origins = shadow.on_read(lanes, collective)
+    if order is None:
+        origins = shadow.on_read(lanes, collective)
+    else:
+        origins = shadow.on_strong_read(lanes, order.is_wide)
+        flags.on_read(cohort, lanes, "shared", order)
     if origins is None:
         return
     if len(origins) != lanes.offset.size:
@@ -182,7 +198,9 @@ def write_shared(cohort: Cohort, lanes: Lanes, entries: Array) -> None:
     cohort.batch.shared.scatter(lanes.size, copy, lanes.offset, entries)
 
 
-def store_shared(cohort: Cohort, lanes: Lanes, value: Array) -> None:
+def store_shared(
+    cohort: Cohort, lanes: Lanes, value: Array, order: Order | None = None
+) -> None:
     """A store with its race checks and counters."""
     shadow = cohort.batch.shadow
     entries = lanes.pick_blocks(value)
@@ -190,7 +208,12 @@ def store_shared(cohort: Cohort, lanes: Lanes, value: Array) -> None:
     def changes() -> Array:
         return _bits(read_shared(cohort, lanes)) != _bits(entries)
 
-    overlaps = None if shadow is None else shadow.on_write(lanes, changes=changes)
+    overlaps: Array | None = None
+    if shadow is not None and order is not None:
+        shadow.on_strong_write(lanes, order.is_wide)
+    elif shadow is not None:
+        overlaps = shadow.on_write(lanes, changes=changes)
+    flags.on_write(cohort, lanes, "shared", order)
     note_shared(cohort, lanes)
     write_shared(cohort, lanes, entries)
     if shadow is not None and cohort.storing is not None:
@@ -243,18 +266,23 @@ def _written_lanes(access: Access) -> Lanes:
 
 
 def _store_global(access: Access, value: Array) -> None:
-    lanes = _written_lanes(access)
-    put_global(access.cohort, lanes, lanes.pick(value))
+    lanes, order = _written_lanes(access), access.order
+    if order is not None:
+        flags.on_order(access.cohort, access.mask, order)
+    put_global(access.cohort, lanes, lanes.pick(value), order)
 
 
-def put_global(cohort: Cohort, lanes: Lanes, entries: Array) -> None:
+def put_global(
+    cohort: Cohort, lanes: Lanes, entries: Array, order: Order | None = None
+) -> None:
     """Writes (entries,) of MOVED_AS[size] to checked offsets."""
     batch = cohort.batch
     view, at = batch.memory.views[lanes.size], lanes.offset // lanes.size
     shadow = batch.global_shadow
     clash: Array | None = None
-    if shadow is not None:
+    if shadow is not None and order is None:
         clash = shadow.on_write(lanes, _bits(view.take(at)) != _bits(entries))
+    flags.on_write(cohort, lanes, "global", order)
     note_global(cohort, lanes)
     view[at] = entries
     if shadow is not None and clash is not None:
@@ -295,7 +323,8 @@ def atomic_targets(access: Access) -> Targets:
     if access.space == "shared":
         lanes = shared_lanes(access)
         if batch.shadow is not None:
-            batch.shadow.on_atomic(lanes)
+            is_wide = access.order is None or access.order.is_wide
+            batch.shadow.on_strong_write(lanes, is_wide, updates=True)
         note_shared(cohort, lanes)
         memory, at = batch.shared.views[size], lanes.offset // size
         if not lanes.per_block:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32, Array
+from alcop_mlir.runtime.emulator.instructions.flags import fence_order, on_order
 from alcop_mlir.runtime.emulator.instructions.register_pool import RegisterCall
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator, nothing
 from alcop_mlir.runtime.emulator.machine.barriers import BarrierCall
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.releases import Order
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -25,7 +27,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 # PTX ISA "membar, fence": `.proxykind`; what mbarriers need is checked at their use.
 _ASYNC_PROXY = ("async", "async::generic")
 _INIT = "mbarrier_init"
-_NOT_CHECKED = ("cta", "proxy", "cluster")
 
 
 def decode_barrier(t: Translator, ins: Instruction) -> BarrierCall:
@@ -73,7 +74,7 @@ def translate_warp_barrier(t: Translator, ins: Instruction) -> Op:
 
 
 def translate_fence(t: Translator, ins: Instruction) -> Op:
-    """Fences of gpu or sys scope; those of a block order nothing that is checked.
+    """Fences of memory, of proxies, and of objects.
 
     fence.proxy.async lets engines see what the warp has written to shared memory,
     fence.mbarrier_init other threads of the cluster its mbarrier.init.
@@ -82,9 +83,23 @@ def translate_fence(t: Translator, ins: Instruction) -> Op:
         return _fence_init
     if any(part in _ASYNC_PROXY for part in ins.parts):
         return _fence_async_proxy
-    if any(part in _NOT_CHECKED for part in ins.parts):
+    order = memory_order(ins)
+    if order is None:
         return nothing
-    return lambda cohort, mask: cohort.fence(mask)
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        on_order(cohort, mask, order)
+        if cohort.batch.releases is not None:
+            cohort.batch.releases.fence(_active(cohort, mask), order)
+
+    return run
+
+
+def memory_order(ins: Instruction) -> Order | None:
+    """What a membar or fence orders in memory; None if it is of proxies or objects."""
+    if _INIT in ins.parts or "proxy" in ins.parts:
+        return None
+    return fence_order(ins)
 
 
 def _fence_async_proxy(cohort: Cohort, mask: Mask) -> None:

@@ -40,8 +40,8 @@ def arrive(t: Translator, ins: Instruction) -> Op:
     releases = "relaxed" not in ins.parts
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        barrier = cohort.batch.cluster_barrier
-        barrier.arrive(cohort, mask, ins, releases, widen_of(cohort))
+        batch, widen = cohort.batch, widen_of(cohort)
+        batch.cluster_barrier.arrive(cohort, mask, ins, releases, widen, batch.releases)
 
     return run
 

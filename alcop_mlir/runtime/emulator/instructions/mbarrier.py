@@ -121,7 +121,7 @@ def arrive(t: Translator, ins: Instruction) -> Op:
             else:
                 counts = value
         widen = widen_of(cohort)
-        states = batch.mbarriers.arrive(lanes, kind, counts, widen)
+        states = batch.mbarriers.arrive(lanes, kind, counts, widen, batch.releases)
         write(cohort, lanes.place(states), mask)
         new_epochs(cohort, lanes)
 
@@ -196,8 +196,9 @@ class WaitCall(Waited):
         lanes = use(cohort, self.find(cohort, mask)).widened()
         ready = self.is_over(cohort, lanes)
         widen = widen_of(cohort)
-        if self.acquires and widen is not None and ready.any():
-            batch.mbarriers.acquire(lanes, ready, self.is_wide, widen)
+        fences = None if self.acquires else batch.releases
+        if (self.acquires or fences) and widen is not None and ready.any():
+            batch.mbarriers.acquire(lanes, ready, self.is_wide, widen, fences)
         if ready.any():
             for observer in cohort.observers:
                 observer.on_phase(cohort, lanes, ready)

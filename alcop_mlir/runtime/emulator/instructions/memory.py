@@ -24,7 +24,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import (
     pack,
     parts,
 )
-from alcop_mlir.runtime.emulator.instructions import access
+from alcop_mlir.runtime.emulator.instructions import access, flags
 from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
@@ -32,6 +32,7 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
     constant,
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.releases import Order
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -99,12 +100,10 @@ def load(t: Translator, ins: Instruction) -> Op:
     part = _extended(scalar)
     writes = [t.writer(item, scalar.unsigned, ins) for item in items]
     used = _used(t, items, scalar.size)
-    reaches = reaches_cluster(ins)
+    how = {"reaches": reaches_cluster(ins), "order": flags.order_of(ins)}
 
     def run(cohort: Cohort, mask: Mask) -> None:
-        where = Access(
-            cohort, mask, address(cohort.R), space, size, ins, reaches=reaches
-        )
+        where = Access(cohort, mask, address(cohort.R), space, size, ins, **how)
         x = access.load(where, used)
         if len(writes) == 1:
             writes[0](cohort, x.view(part), mask)
@@ -169,11 +168,11 @@ def store(t: Translator, ins: Instruction) -> Op:
     raw = SCALARS[f"b{ins.type.bits}"]
     reads = [t.read(item, raw, ins) for item in items]
     whole = MOVED_AS[size]
-    reaches = reaches_cluster(ins)
+    how = {"reaches": reaches_cluster(ins), "order": flags.order_of(ins)}
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        where = Access(cohort, mask, address(R), space, size, ins, reaches=reaches)
+        where = Access(cohort, mask, address(R), space, size, ins, **how)
         values = [read(R) for read in reads]
         access.store(where, values[0] if len(values) == 1 else pack(values, whole))
 
@@ -243,21 +242,21 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     address, _ = t.base_address(operands[0], ins)
     b = t.read(operands[1], scalar, ins)
     c = t.read(operands[2], scalar, ins) if name == "cas" else None
-    orders = any(p in ("acquire", "release", "acq_rel") for p in ins.parts)
-    reaches = reaches_cluster(ins)
+    order = flags.order_of(ins) or Order(flags.scope_of(ins))
+    how = {"reaches": reaches_cluster(ins), "order": order}
 
     def run(cohort: Cohort, mask: Mask) -> None:
         R = cohort.R
-        where = Access(
-            cohort, mask, address(R), space, scalar.size, ins, reaches=reaches
-        )
+        where = Access(cohort, mask, address(R), space, scalar.size, ins, **how)
         x = b(R).view(scalar.dtype)
         y = None if c is None else c(R).view(scalar.dtype)
-        if orders:
-            cohort.fence(mask)
+        flags.on_order(cohort, mask, order)
         parts = access.split_generic(where) if space == "generic" else [where]
         for part in parts:
             targets = access.atomic_targets(part)
+            if is_asked:
+                flags.on_read(cohort, targets.lanes, part.space, order)
+            flags.on_write(cohort, targets.lanes, part.space, order, updates=True)
             memory = targets.memory.view(scalar.dtype)
             first = targets.pick(x)
             given = first, first if y is None else targets.pick(y)

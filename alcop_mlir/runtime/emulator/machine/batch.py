@@ -26,6 +26,7 @@ from alcop_mlir.runtime.emulator.machine.memory import (
 )
 from alcop_mlir.runtime.emulator.machine.pending_copy import Flight
 from alcop_mlir.runtime.emulator.machine.register_pool import RegisterPool
+from alcop_mlir.runtime.emulator.machine.releases import Releases
 from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead, WarpgroupOrder
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet, Shape
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -66,8 +67,13 @@ class SharedWatcher(Protocol):
         is a conflict depends on the values.
         """
 
-    def on_atomic(self, lanes: Lanes) -> None:
-        """Before a read-modify-write: like a store, but not racing with its kind."""
+    def on_strong_read(self, lanes: Lanes, is_wide: bool) -> Array | None:
+        """Before a strong read; `is_wide`: of scope .cluster or more. As `on_read`."""
+
+    def on_strong_write(
+        self, lanes: Lanes, is_wide: bool, updates: bool = False
+    ) -> None:
+        """Before a strong write; `updates`: of an atomic. These race with no other."""
 
     def on_mbarrier(self, lanes: Lanes, ends: bool = False) -> None:
         """From now on mbarriers are here, which nothing else may write; or not."""
@@ -215,4 +221,6 @@ class Batch(BlockSet):
         self.shadow: SharedWatcher | None = None
         self.global_shadow: GlobalWatcher | None = None
         self.warpgroup_watcher: WarpgroupWatcher | None = None
+        # Where there are checks, and the kernel has what releases and what acquires.
+        self.releases: Releases | None = None
         self.warpgroup_order = WarpgroupOrder(self)

@@ -212,9 +212,11 @@ class Clocks:
     def acquire(self, waiting: Array, released: Array) -> None:
         """Like `join` for warps whose lanes have not met: they are ordered as before.
 
-        waiting: bool (1|copies, warps); released: (1|copies, columns).
+        waiting: bool (1|copies, warps); released: (1|copies, columns), or the same for
+        each warp, (1|copies, warps, columns).
         """
-        known = np.maximum(self.horizon, (released[:, None, :] + 1) * EPOCH)
+        given = released if released.ndim > 2 else released[:, None, :]
+        known = np.maximum(self.horizon, (given + 1) * EPOCH)
         self.horizon = np.where(waiting[:, :, None], known, self.horizon)
         self.horizon = self.horizon.astype(np.int32, copy=False)
         self.step(waiting)

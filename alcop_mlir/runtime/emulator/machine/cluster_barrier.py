@@ -15,6 +15,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.faults import fault, location_of_mask
+from alcop_mlir.runtime.emulator.machine.releases import CLUSTER, Releases
 from alcop_mlir.runtime.emulator.machine.warps import (
     LANES,
     BlockSet,
@@ -61,8 +62,12 @@ class ClusterBarrier:
         ins: Instruction,
         releases: bool,
         widen: Widen | None,
+        fences: Releases | None = None,
     ) -> None:
-        """barrier.cluster.arrive by the lanes `mask`; `widen`: see `mbarriers`."""
+        """barrier.cluster.arrive by the lanes `mask`; `widen`: see `mbarriers`.
+
+        fences: of these an arrival with .relaxed releases what was before
+        """
         on = self._lanes(owner, mask)
         again = on & (self.due[:, owner.span] != _NEVER)
         if again.any():
@@ -76,16 +81,24 @@ class ClusterBarrier:
         self.arrived[:, owner.span] |= on
         self._widen = widen
         if widen is not None:
-            self._release(owner, on, releases, widen)
+            self._release(owner, on, releases, widen, fences)
         self.settle()
 
     def _release(
-        self, owner: WarpRange, on: Array, releases: bool, widen: Widen
+        self,
+        owner: WarpRange,
+        on: Array,
+        releases: bool,
+        widen: Widen,
+        fences: Releases | None,
     ) -> None:
         active = self._warps(owner, on, widen)
         fresh = np.where(active[:, :, None], self.clocks.seen(), 0).max(axis=1)
         if not releases:
             fresh = self.clocks.inits_of(fresh)
+            if fences is not None:
+                known = np.where(active[:, :, None], fences.fenced(CLUSTER), 0)
+                fresh = np.maximum(fresh, known.max(axis=1))
             self.orders = self.orders & ~on.any(axis=(1, 2))
         self.released = np.maximum(self._fit(self.released), fresh)
         self.clocks.step(active)

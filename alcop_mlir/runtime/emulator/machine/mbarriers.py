@@ -18,6 +18,7 @@ from alcop_mlir.runtime.emulator.arithmetic.storage import U64, Array
 from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, Clocks
 from alcop_mlir.runtime.emulator.machine.faults import lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
+from alcop_mlir.runtime.emulator.machine.releases import CLUSTER, CTA, Releases
 from alcop_mlir.runtime.emulator.machine.warps import BlockSet
 
 SIZE = 8  # bytes, PTX ISA "Size and alignment of mbarrier object"
@@ -202,7 +203,12 @@ class Mbarriers:
     # --- arrivals ---------------------------------------------------------------------
 
     def arrive(
-        self, lanes: Lanes, arrival: Arrival, counts: Array, widen: Widen | None
+        self,
+        lanes: Lanes,
+        arrival: Arrival,
+        counts: Array,
+        widen: Widen | None,
+        releases: Releases | None = None,
     ) -> Array:
         """Arrivals of the entries, in their order, `counts` each: opaque states.
 
@@ -222,8 +228,9 @@ class Mbarriers:
             np.subtract.at(self.flat("pending"), cells[now], each[now])
             if arrival.drops:
                 np.subtract.at(self.flat("expected"), cells[now], each[now])
-            if arrival.orders and widen is not None:
-                self._release(part, now, arrival.is_wide, widen)
+            if widen is not None and (arrival.orders or releases is not None):
+                fences = None if arrival.orders else releases
+                self._release(part, now, arrival.is_wide, widen, fences)
             self.settle(cells[now], widen)
             rest = rest[~now]
         return states
@@ -259,11 +266,20 @@ class Mbarriers:
             )
 
     def _release(
-        self, lanes: Lanes, chosen: Array, is_wide: bool, widen: Widen
+        self,
+        lanes: Lanes,
+        chosen: Array,
+        is_wide: bool,
+        widen: Widen,
+        fences: Releases | None = None,
     ) -> None:
-        """What the warps of the chosen entries have done and seen is released."""
+        """What the warps of the chosen entries have done and seen is released.
+
+        fences: it is what was before the last one of these
+        """
         by_number = self._warps(lanes, chosen, widen)
-        seen = self.clocks.seen()
+        scope = CLUSTER if is_wide else CTA
+        seen = self.clocks.seen() if fences is None else fences.fenced(scope)
         for number, on in by_number:
             each = np.where(on[:, :, None], seen, 0)
             if self.clocks.scoped >= 0:
@@ -320,13 +336,27 @@ class Mbarriers:
 
     # --- waits ------------------------------------------------------------------------
 
-    def acquire(self, lanes: Lanes, ready: Array, is_wide: bool, widen: Widen) -> None:
-        """The warps of the entries that are `ready` learn what was released."""
+    def acquire(
+        self,
+        lanes: Lanes,
+        ready: Array,
+        is_wide: bool,
+        widen: Widen,
+        fences: Releases | None = None,
+    ) -> None:
+        """The warps of the entries that are `ready` learn what was released.
+
+        fences: they do so behind the next one of these
+        """
         for number, on in self._warps(lanes, ready, widen):
             known = self._fit(self.known[number])
             if is_wide and self.clocks.scoped >= 0:
                 known = np.maximum(known, self._fit(self.far_known[number]))
-            self.clocks.acquire(on, known)
+            if fences is None:
+                self.clocks.acquire(on, known)
+            else:
+                scope = CLUSTER if is_wide else CTA
+                fences.wait_for_fence(scope, on, known[:, None, :])
 
     def states(self, cells: Array, before: Array) -> Array:
         """Opaque states: the phase and the pending count before an arrival."""

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from alcop_mlir.runtime.emulator.instructions import (
+    barriers,
+    flags,
     matrix_multiply,
+    memory,
     warpgroup_multiply,
 )
 from alcop_mlir.runtime.emulator.instructions.translator import (
@@ -15,6 +18,7 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
     Op,
     Translator,
 )
+from alcop_mlir.runtime.emulator.machine.releases import Order
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
@@ -101,6 +105,14 @@ class Opcode:
     def is_warpgroup_multiply(self) -> bool:
         """Whether it multiplies while the warp goes on."""
         return self.translate is warpgroup_multiply.multiply
+
+    def order(self, ins: Instruction) -> Order | None:
+        """What a strong access, or a fence, of this row orders; None of others."""
+        if self.translate is barriers.translate_fence:
+            return barriers.memory_order(ins)
+        if self.translate in (memory.load, memory.store, memory.update_memory):
+            return flags.order_of(ins)
+        return None
 
     def fits(self, parts: tuple[str, ...]) -> bool:
         """Whether it is the row of an opcode that begins with its name."""
