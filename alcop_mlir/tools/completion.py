@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    parser = Parser(COMMAND, "Print completion of alcop-opt, -compile, -run and -tune.")
+    parser = Parser(COMMAND, "Print completion of the tools in a shell.")
     about = f"as in 'eval \"$({COMMAND} bash)\"' in ~/.bashrc"
     parser.add_argument("shell", choices=SHELLS, help=about)
     shell = parser.parse_args(arguments).shell
@@ -38,9 +38,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _parsers() -> list[argparse.ArgumentParser]:
-    from alcop_mlir.tools import compile, run, tune_options
+    from alcop_mlir.tools import certify, compile, run, tune_options
 
-    return [compile.parser(), run.parser(), tune_options.parser("")]
+    parsers = (compile, run, certify)
+    return [*(tool.parser() for tool in parsers), tune_options.parser("")]
 
 
 def _opt_parser() -> argparse.ArgumentParser:

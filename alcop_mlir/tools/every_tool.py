@@ -16,6 +16,7 @@ TOOLS = {
     "compile": "from linalg to kernels: a bundle, PTX or MLIR",
     "run": "run a file or a bundle on random arrays, and check the result",
     "tune": "find the fastest schedule; explain and report",
+    "certify": "prove that kernels use shared memory right",
     "completion": "print what makes a shell complete their options",
 }
 

@@ -45,7 +45,7 @@ def test_another_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == (
         "",
         "error: unknown tool 'link', expected one of opt, compile, run, tune, "
-        "completion\n",
+        "certify, completion\n",
     )
 
 

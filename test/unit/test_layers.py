@@ -171,10 +171,13 @@ RULES = {
     "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
+    # Proves what it is given as text: of the emulator it takes the parser only.
+    "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target element_types resources errors codec "
         "knobs limits files archives tuning.*"
     ),
+    "compilation.certification": Rule(f"{COMPILATION} certificate.*"),
     "compilation.*": Rule(COMPILATION),
     # What comes from torch: nothing else knows that there is one.
     "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),
@@ -198,9 +201,9 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "analysis.linalg.constant_values dtypes reference.evaluation "
-    "reference.index_arrays reference.step_values runtime.* tuning.* torch.export "
-    "tools.*",
+    "numpy": "analysis.linalg.constant_values certificate.* dtypes "
+    "reference.evaluation reference.index_arrays reference.step_values runtime.* "
+    "tuning.* torch.export tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",

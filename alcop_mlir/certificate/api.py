@@ -1,0 +1,161 @@
+"""Certifying PTX: the verdict on one entry, and on all of a bundle's kernels."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.certificate import certificate as form
+from alcop_mlir.certificate.prover import prove
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside, Status
+from alcop_mlir.errors import ConfigError
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
+
+SECONDS = 120.0  # for one kernel
+# What every proof takes for granted, besides what it notes itself.
+ASSUMPTIONS = (
+    "the PTX ISA's rules for cp.async.wait_group and bar.sync",
+    "blocks have one dimension, and %laneid is %tid.x % 32",
+    "ptxas keeps the meaning of the PTX",
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict on one entry.
+
+    finding:     the first alarm, where it is not proven
+    why, line:   what is outside of the model, and where
+    is_fresh:    each load always reads copies that are the same number of groups old
+    certificate: as JSON values, where it is proven
+    """
+
+    entry: str
+    status: Status
+    seconds: float
+    finding: Finding | None = None
+    why: str = ""
+    line: int | None = None
+    is_fresh: bool = False
+    heads: int = 0
+    assumptions: tuple[str, ...] = ()
+    certificate: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values, without the certificate."""
+        found = {n: v for n, v in vars(self).items() if n != "certificate"}
+        found["finding"] = None if self.finding is None else vars(self.finding)
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def certify(
+    ptx: str,
+    entry: str | None = None,
+    threads: int | None = None,
+    dynamic_shared: int | None = None,
+    requirements: Mapping[str, Requirement] | None = None,
+    seconds: float = SECONDS,
+) -> Report:
+    """The verdict on one entry of the PTX text.
+
+    entry:          by its name; None for the only one
+    threads:        of a block; None where the PTX says how many
+    dynamic_shared: bytes that the launch adds; None for no such memory
+    requirements:   what callers promise of parameters, by name
+
+    Raises EmulationError where the text is not PTX, ConfigError for an entry,
+    parameter or number of threads that it does not have.
+    """
+    module = parse_ptx(ptx)
+    kernel = find_entry(module, entry)
+    given = dict(requirements or {})
+    _check_parameters(kernel, given)
+    start = time.perf_counter()
+    count = _threads(kernel, threads)
+    try:
+        bases, shared_bytes = shared_layout(module, kernel, dynamic_shared)
+        proof = prove(module, kernel, count, shared_bytes, bases, given, seconds)
+    except Alarm as alarm:
+        taken = time.perf_counter() - start
+        return Report(kernel.name, "not proven", taken, alarm.finding)
+    except Outside as outside:
+        taken = time.perf_counter() - start
+        why, line = outside.why, outside.line
+        return Report(kernel.name, "outside", taken, why=why, line=line)
+    taken = time.perf_counter() - start
+    is_fresh = all(len(ages) == 1 for ages in proof.machine.ages.values())
+    return Report(
+        kernel.name,
+        "proven",
+        taken,
+        is_fresh=is_fresh,
+        heads=len(proof.heads),
+        assumptions=(*ASSUMPTIONS, *sorted(proof.machine.notes)),
+        certificate=form.certificate(ptx, proof, bases, _listed(given), is_fresh),
+    )
+
+
+def find_entry(module: Module, name: str | None) -> PtxKernel:
+    """The entry of that name, or the only one; ConfigError where there is none."""
+    names = ", ".join(module.kernels) or "none"
+    if name is None and len(module.kernels) != 1:
+        raise ConfigError(f"which kernel? the PTX has {names}")
+    if name is not None and name not in module.kernels:
+        raise ConfigError(f"the PTX has no kernel '{name}', it has {names}")
+    return module.kernels[name] if name else next(iter(module.kernels.values()))
+
+
+def _threads(kernel: PtxKernel, given: int | None) -> int:
+    dims = kernel.required_threads or kernel.max_threads
+    if given is None and dims is None:
+        raise ConfigError(
+            f"{kernel.name} does not say how many threads a block has: give --threads"
+        )
+    if given is not None and kernel.required_threads:
+        if given != math.prod(kernel.required_threads):
+            raise ConfigError(
+                f"{kernel.name} has blocks of {math.prod(kernel.required_threads)} "
+                f"threads, got {given}"
+            )
+    return given or math.prod(dims or (1,))
+
+
+def shared_layout(
+    module: Module, kernel: PtxKernel, dynamic: int | None
+) -> tuple[dict[str, int], int]:
+    """Where each shared variable begins, in bytes, and how many bytes there are.
+
+    Variables come in the order of the text, those of the module first, and dynamic
+    memory after all others.
+    """
+    every = (*module.variables.values(), *kernel.variables.values())
+    shared = [v for v in every if v.space == "shared"]
+    places, top = {}, 0
+    for one in sorted(shared, key=lambda v: not v.size):
+        top = -(-top // one.align) * one.align
+        places[one.name] = top
+        top += one.size
+        if not one.size and dynamic is None:
+            raise Outside(f"{one.name} is dynamic shared memory: say how many bytes")
+    return places, top + (dynamic or 0 if any(not v.size for v in shared) else 0)
+
+
+def _check_parameters(kernel: PtxKernel, given: Mapping[str, Requirement]) -> None:
+    names = [one.name for one in kernel.parameters]
+    for name in given:
+        if name not in names:
+            raise ConfigError(
+                f"{kernel.name} has no parameter '{name}', it has {', '.join(names)}"
+            )
+
+
+def _listed(given: Mapping[str, Requirement]) -> list[dict[str, Any]]:
+    return [
+        {"parameter": name, **vars(requirement)}
+        for name, requirement in sorted(given.items())
+    ]

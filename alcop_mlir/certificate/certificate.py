@@ -1,0 +1,107 @@
+"""What is stored of a proof, as JSON: enough to check it again without a search.
+
+Of each state at the head of a loop: the registers that hold a term, the hash of those
+that hold a number in each thread, the hash of the cells of shared memory, and the facts
+about symbols. A checker goes from each once through the loop, and finds all states that
+it meets at heads among them. Symbols are parameters (`name/8` is an eighth of one),
+special registers, `nPC` for the turn of the loop whose head is instruction PC, `uPC`
+for an unknown that instruction PC makes, `hPC.register` for what a register holds at a
+head, and those of the table `symbols`: quotients, and choices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from alcop_mlir.certificate.heads import HeadState, exact_digest
+from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symbols
+from alcop_mlir.certificate.prover import Proof
+from alcop_mlir.certificate.values import Exact, Truth, Uniform
+
+SCHEMA = 1
+
+
+def certificate(
+    ptx: str,
+    proof: Proof,
+    bases: dict[str, int],
+    requirements: list[dict[str, Any]],
+    is_fresh: bool,
+) -> dict[str, Any]:
+    """The certificate of a proof as JSON values.
+
+    requirements: of parameters, each with `parameter`, `low`, `high`, `multiple`
+    """
+    machine = proof.machine
+    heads = [_head(one) for one in proof.heads]
+    used = _used(proof, machine.symbols)
+    return {
+        "schema": SCHEMA,
+        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
+        "entry": machine.code.kernel.name,
+        "threads": machine.threads,
+        "shared_bytes": machine.shared_bytes,
+        "variables": dict(sorted(bases.items())),
+        "cell_bytes": machine.grain,
+        "requires": requirements,
+        "assumes": sorted(machine.notes),
+        "fresh": is_fresh,
+        "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
+        "heads": heads,
+    }
+
+
+def stored(certificates: list[dict[str, Any]]) -> bytes:
+    """The bytes of a file with these."""
+    return (json.dumps(certificates, sort_keys=True) + "\n").encode()
+
+
+def _head(one: HeadState) -> dict[str, Any]:
+    registers = one.state.registers
+    terms = {n: v for n, v in sorted(registers.items()) if isinstance(v, Uniform)}
+    truths = {n: v for n, v in sorted(registers.items()) if isinstance(v, Truth)}
+    return {
+        "pc": one.head,
+        "terms": {n: [linear(v.term), v.low, v.high] for n, v in terms.items()},
+        "truths": {n: clause(v.condition.true) for n, v in truths.items()},
+        "numbers": sorted(n for n, v in registers.items() if isinstance(v, Exact)),
+        "numbers_sha256": exact_digest(one.state),
+        "cells_sha256": one.state.shared.digest(),
+        "facts": [linear(f) for f in one.state.facts],
+    }
+
+
+def linear(term: Linear) -> list[Any]:
+    """`[constant, [symbol, factor], ...]`."""
+    return [term.constant, *([s, c] for s, c in sorted(term.terms.items()))]
+
+
+def clause(alternatives: Clause) -> list[Any]:
+    """A list of alternatives, each a list of terms that are not negative."""
+    return [[linear(f) for f in one] for one in alternatives]
+
+
+def _used(proof: Proof, symbols: Symbols) -> set[str]:
+    """The symbols that stand for something and that any head names."""
+    found: set[str] = set()
+    for head in proof.heads:
+        for value in head.state.registers.values():
+            found |= proof.machine.symbols_of(value)
+        for fact in head.state.facts:
+            found |= symbols.symbols(fact)
+    return found & symbols.made.keys()
+
+
+def _made(symbols: Symbols, name: str) -> dict[str, Any]:
+    made = symbols.made[name]
+    if isinstance(made, Quotient):
+        return {"dividend": linear(made.dividend), "divisor": made.divisor}
+    assert isinstance(made, Choice)
+    return {
+        "if": clause(made.condition.true),
+        "unless": clause(made.condition.false),
+        "then": linear(made.first),
+        "else": linear(made.second),
+    }

@@ -1,0 +1,155 @@
+"""Integer instructions on exact values, lane by lane (PTX ISA "Integer Arithmetic")."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alcop_mlir.certificate.values import Exact, Lanes, masked, signed
+
+
+def scalar_types(parts: tuple[str, ...]) -> list[tuple[str, int]]:
+    """The types in an opcode: kind (one of s, u, b, f) and bits."""
+    return [
+        (part[0], int(part[1:]))
+        for part in parts[1:]
+        if part[0] in "subf" and part[1:].isdigit()
+    ]
+
+
+def compute(parts: tuple[str, ...], values: list[Lanes]) -> Exact | None:
+    """What the instruction gives, or None where it is none of these."""
+    types = scalar_types(parts)
+    if not types or any(kind == "f" for kind, _ in types):
+        return None
+    kind, width = types[-1]
+    is_signed = kind == "s"
+    with np.errstate(all="ignore"):
+        if parts[0] in _BITWISE:
+            return Exact(masked(_BITWISE[parts[0]](*values), width))
+        if parts[0] in ("mul", "mad"):
+            return _multiplied(parts, values, width, is_signed)
+        if parts[0] == "cvt":
+            return _converted(types, values[0])
+        reader = signed if is_signed else masked
+        numbers = [reader(one, width) for one in values]
+        found = _OTHER.get(parts[0])
+        result = None if found is None else found(numbers, values, width, is_signed)
+        return None if result is None else Exact(masked(result, width))
+
+
+_BITWISE = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "not": lambda a: ~a,
+    "neg": lambda a: ~a + np.uint64(1),
+    "cnot": lambda a: (a == 0).astype(np.uint64),
+}
+
+
+def _multiplied(
+    parts: tuple[str, ...], values: list[Lanes], width: int, is_signed: bool
+) -> Exact:
+    """`mul` and `mad`, low, high or wide half."""
+    reader = signed if is_signed else masked
+    first, second = (reader(one, width) for one in values[:2])
+    out = width
+    if "wide" in parts:
+        result, out = (first * second).astype(np.uint64), 2 * width
+    elif "hi" in parts:
+        wide = [int(x) * int(y) >> width for x, y in zip(first, second, strict=True)]
+        result = np.array([w & ((1 << width) - 1) for w in wide], np.uint64)
+    else:
+        result = values[0] * values[1]
+    if parts[0] == "mad":
+        result = result + values[2]
+    return Exact(masked(result, out))
+
+
+def _converted(types: list[tuple[str, int]], lanes: Lanes) -> Exact:
+    """`cvt` between integers: cut, or extended by the sign."""
+    (_, to), (kind, of) = types[0], types[-1]
+    source = signed(lanes, of).astype(np.uint64) if kind == "s" else masked(lanes, of)
+    return Exact(masked(source, to))
+
+
+def _shift_left(numbers, values, width, is_signed):
+    count = values[1] & np.uint64(0xFFFFFFFF)
+    shifted = values[0] << np.minimum(count, np.uint64(63))
+    return np.where(count >= width, np.uint64(0), shifted)
+
+
+def _shift_right(numbers, values, width, is_signed):
+    count = np.minimum(values[1] & np.uint64(0xFFFFFFFF), np.uint64(width))
+    if is_signed:
+        return numbers[0] >> np.minimum(count, np.uint64(width - 1)).astype(np.int64)
+    shifted = numbers[0] >> np.minimum(count, np.uint64(63))
+    return np.where(count >= width, np.uint64(0), shifted)
+
+
+def _divided(numbers, values, width, is_signed):
+    first, second = numbers
+    if (second == 0).any():
+        return None
+    quotient = abs(first) // abs(second) if is_signed else first // second
+    if not is_signed:
+        return quotient
+    return np.where((first < 0) == (second < 0), quotient, -quotient)
+
+
+def _remainder(numbers, values, width, is_signed):
+    quotient = _divided(numbers, values, width, is_signed)
+    return None if quotient is None else numbers[0] - quotient * numbers[1]
+
+
+def _extracted(numbers, values, width, is_signed):
+    """`bfe` with the same place and length in all lanes."""
+    if not ((values[1] == values[1][0]).all() and (values[2] == values[2][0]).all()):
+        return None
+    place, length = int(values[1][0]) & 0xFF, int(values[2][0]) & 0xFF
+    if place + length > width:
+        return None
+    field = (masked(values[0], width) >> np.uint64(place)) & np.uint64(
+        (1 << length) - 1
+    )
+    return signed(field, length) if is_signed and length else field
+
+
+def _inserted(numbers, values, width, is_signed):
+    """`bfi` with the same place and length in all lanes."""
+    if not ((values[2] == values[2][0]).all() and (values[3] == values[3][0]).all()):
+        return None
+    place, length = int(values[2][0]) & 0xFF, int(values[3][0]) & 0xFF
+    if place + length > width:
+        return None
+    mask = np.uint64(((1 << length) - 1) << place)
+    return (values[1] & ~mask) | ((values[0] << np.uint64(place)) & mask)
+
+
+def _logic(numbers, values, width, is_signed):
+    """`lop3`: any function of three bits, by its table of eight."""
+    a, b, c = values[:3]
+    table = int(values[3][0])
+    result = np.zeros_like(a)
+    for row in range(8):
+        if table >> row & 1:
+            x = a if row & 4 else ~a
+            y = b if row & 2 else ~b
+            result |= x & y & (c if row & 1 else ~c)
+    return result
+
+
+_OTHER = {
+    "shl": _shift_left,
+    "shr": _shift_right,
+    "min": lambda n, *_: np.minimum(*n),
+    "max": lambda n, *_: np.maximum(*n),
+    "abs": lambda n, *_: np.abs(n[0]),
+    "div": _divided,
+    "rem": _remainder,
+    "bfe": _extracted,
+    "bfi": _inserted,
+    "lop3": _logic,
+}

@@ -1,0 +1,324 @@
+"""States at the heads of loops: what is forgotten so that their number is finite.
+
+Of each loop the number of the turn is a symbol. A register that all threads share, and
+that grows by the same number in each turn, is a term in it; which registers do so is
+learnt from the first turn. Registers of which shared addresses are computed keep their
+numbers: they go round with the slots of a pipeline. All others are unknown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from alcop_mlir.certificate import linear
+from alcop_mlir.certificate.linear import Linear
+from alcop_mlir.certificate.machine import Machine
+from alcop_mlir.certificate.program import Code
+from alcop_mlir.certificate.refutation import projected
+from alcop_mlir.certificate.state import State
+from alcop_mlir.certificate.uniform_arithmetic import limits_of
+from alcop_mlir.certificate.values import Exact, Truth, Uniform, Value, as_uniform
+from alcop_mlir.certificate.verdicts import Outside
+
+MOST_STATES = 400  # at one head
+MOST_TURNS = 1 << 62
+MOST_FACTS = 16
+MOST_APART = 2  # states with the same key that are not joined
+MOST_JOINS = 2  # that may bring new facts
+NO_WRAP = "counters of loops do not wrap around"
+
+
+class Learnt(Exception):
+    """The search begins anew, with what it has learnt of a loop."""
+
+
+@dataclass(eq=False)
+class HeadState:
+    """One state at a head, of those that a proof lists.
+
+    key: what two states must have in common for one to cover the other
+    """
+
+    head: int
+    key: tuple[str, str, str]
+    state: State
+    is_entry: bool
+    joins: int = 0
+    is_dropped: bool = False
+
+
+def turn_symbol(head: int) -> str:
+    """The number of the turn that begins at a head, 0 in the first one."""
+    return f"n{head}"
+
+
+@dataclass
+class Heads:
+    """All head states that a search has met; `steps` is learnt, and stays.
+
+    steps: by head and register, what each turn adds, or None where that differs
+    """
+
+    machine: Machine
+    steps: dict[tuple[int, str], int | None] = field(default_factory=dict)
+    found: dict[int, list[HeadState]] = field(default_factory=dict)
+    has_counters: bool = False
+
+    @property
+    def code(self) -> Code:
+        """The kernel's."""
+        return self.machine.code
+
+    def arrive(self, state: State) -> HeadState | None:
+        """The state from which the search goes on; None where one covers it."""
+        head = state.pc
+        is_back = state.previous in self.code.loops[head]
+        self._turn(state, head, is_back)
+        self._generalize(state, head, is_back)
+        self._forget_dead(state, head)
+        return self._covered_or_new(state, head, not is_back)
+
+    def _turn(self, state: State, head: int, is_back: bool) -> None:
+        """One more turn: what was known of turn n is known of turn n - 1."""
+        symbol = turn_symbol(head)
+        turn = self.machine.symbols.plain(symbol, 0, MOST_TURNS)
+        if is_back:
+            self._replace(state, {symbol: turn - 1})
+            state.facts.append(turn - 1)
+            return
+        self._drop(state, {symbol})
+        state.facts.append(-turn)
+        changed = self.code.changed[head]
+        state.entries = {
+            **state.entries,
+            head: {
+                name: value
+                for name in sorted(changed & self.code.live[head])
+                if (value := self._as_uniform(name, state.registers.get(name)))
+            },
+        }
+
+    def _replace(self, state: State, values: dict[str, Linear]) -> None:
+        replaced = self.machine.symbols.replaced
+        for name, value in state.registers.items():
+            if isinstance(value, Uniform) and self._names(value) & values.keys():
+                term = replaced(value.term, values)
+                state.registers[name] = Uniform(term, value.low, value.high)
+            elif isinstance(value, Truth) and self._names(value) & values.keys():
+                state.registers[name] = None
+        state.facts = [replaced(f, values) for f in state.facts]
+        state.clauses = []
+
+    def _drop(self, state: State, names: set[str]) -> None:
+        """Forget these symbols; facts that follow without them stay."""
+        for name, value in state.registers.items():
+            if self._names(value) & names:
+                state.registers[name] = None
+        for name in names:
+            if any(name in f.terms for f in state.facts):
+                state.facts = projected(state.facts, name)
+        inside = self.machine.symbols.symbols
+        state.facts = [f for f in state.facts if not inside(f) & names]
+        state.clauses = []
+
+    def _names(self, value: Value) -> set[str]:
+        return self.machine.symbols_of(value)
+
+    def _width(self, register: str) -> int:
+        kernel = self.code.kernel
+        if register in kernel.registers:
+            return 8 * kernel.registers[register].size
+        stem = register.split("#")[0].rstrip("0123456789")
+        found = kernel.register_ranges.get(stem)
+        return 32 if found is None else max(8 * found[0].size, 1)
+
+    def _as_uniform(self, name: str, value: Value) -> Uniform | None:
+        if name in self.code.needed and isinstance(value, Exact):
+            return None
+        return as_uniform(value, self._width(name))
+
+    def _generalize(self, state: State, head: int, is_back: bool) -> None:
+        entries = state.entries.get(head, {})
+        for name in sorted(self.code.changed[head] & self.code.live[head]):
+            value = state.registers.get(name)
+            if name in self.code.needed and isinstance(value, Exact):
+                continue
+            known = self._as_uniform(name, value)
+            if known is None:
+                state.registers[name] = self._generalized_other(head, name, value)
+                continue
+            entry = entries.get(name)
+            if is_back:
+                self._learn(head, name, entry, known)
+            step = self.steps.get((head, name), 0)
+            if step is None or entry is None:
+                state.registers[name] = self._own(head, name)
+            elif step:
+                state.registers[name] = self._counter(head, name, entry, step)
+            else:
+                state.registers[name] = entry
+
+    def _generalized_other(self, head: int, name: str, value: Value) -> Value:
+        if not isinstance(value, Truth):
+            return None
+        bit = self.machine.symbols.plain(f"h{head}.{name}", 0, 1)
+        return Truth(linear.at_least(bit - 1))
+
+    def _learn(self, head: int, name: str, entry: Uniform | None, now: Uniform) -> None:
+        """What the turn has added, where that is not known yet, or has changed."""
+        key = (head, name)
+        known = self.steps.get(key, 0)
+        if known is None:
+            return
+        turn = Linear({turn_symbol(head): 1})
+        added: Linear | None = None
+        if entry is not None:
+            added = now.term - entry.term
+            if known and added == turn * known:
+                return
+            if not known and not added.terms and not added.constant:
+                return
+        is_first = key not in self.steps
+        is_number = added is not None and not added.terms
+        self.steps[key] = added.constant if is_first and added and is_number else None
+        raise Learnt
+
+    def _counter(self, head: int, name: str, entry: Uniform, step: int) -> Uniform:
+        """The register after some turns; that it does not wrap is an assumption."""
+        self.has_counters = True
+        self.machine.notes.add(NO_WRAP)
+        term = entry.term + Linear({turn_symbol(head): step})
+        low, high = limits_of(self._width(name) - 1)
+        low, high = (entry.low, high) if step > 0 else (low, entry.high)
+        return Uniform(term, low, high)
+
+    def _own(self, head: int, name: str) -> Uniform:
+        low, high = limits_of(self._width(name))
+        term = self.machine.symbols.plain(f"h{head}.{name}", low, high)
+        return Uniform(term, low, high)
+
+    def _forget_dead(self, state: State, head: int) -> None:
+        """Registers that nobody reads, and facts about what no register holds."""
+        live = self.code.live[head]
+        state.registers = {
+            n: v for n, v in state.registers.items() if n in live and v is not None
+        }
+        inside = [head for head, body in self.code.loops.items() if state.pc in body]
+        state.entries = {h: e for h, e in state.entries.items() if h in inside}
+        alive = {turn_symbol(h) for h in inside}
+        alive |= {f"h{h}.{r}" for h in inside if h != head for r in self._own_names(h)}
+        for value in state.registers.values():
+            alive |= self._names(value)
+        for entries in state.entries.values():
+            for value in entries.values():
+                alive |= self._names(value)
+        dead = set()
+        for fact in state.facts:
+            for name in self.machine.symbols.symbols(fact) - alive:
+                if name[0] in "uhn" and name[1:2].isdigit():
+                    dead.add(name)
+        self._drop(state, dead)
+
+    def _own_names(self, head: int) -> set[str]:
+        return {
+            name for (h, name), step in self.steps.items() if h == head and not step
+        }
+
+    def _pruned(self, facts: Iterable[Linear]) -> list[Linear]:
+        """Facts that the others do not imply."""
+        left = list(dict.fromkeys(f for f in map(linear.tightened, facts) if f.terms))
+        for fact in list(left):
+            others = [f for f in left if f is not fact]
+            if self._implied(fact, others):
+                left = others
+        return left[-MOST_FACTS:]
+
+    def _implied(self, fact: Linear, by: list[Linear]) -> bool:
+        return self.machine.refuter.refuted(by, (), ((-fact - 1,),))
+
+    def _covered_or_new(
+        self, state: State, head: int, is_entry: bool
+    ) -> HeadState | None:
+        if not is_entry:
+            state.facts = self._extrapolated(state.facts, head)
+        state.facts = self._pruned(state.facts)
+        key = (exact_digest(state), state.shared.digest(), uniform_text(state))
+        listed = self.found.setdefault(head, [])
+        same = [one for one in listed if one.key == key and not one.is_dropped]
+        for one in same:
+            if all(self._implied(f, state.facts) for f in one.state.facts):
+                return None
+        older = [one for one in same if one.is_entry == is_entry]
+        joins = 0
+        if len(older) >= MOST_APART:
+            joins = self._join(state, older)
+        new = HeadState(head, key, state.fork(), is_entry, joins)
+        listed.append(new)
+        if len(listed) > MOST_STATES:
+            line = self.code.instructions[head].line
+            raise Outside(f"more than {MOST_STATES} states at the head of a loop", line)
+        return new
+
+    def _join(self, state: State, older: list[HeadState]) -> int:
+        """What both this state and the most similar older one know; how often that was
+        joined. After a few times no new fact comes in, so that it ends.
+        """
+        kept = {
+            id(one): [f for f in one.state.facts if self._implied(f, state.facts)]
+            for one in older
+        }
+        before = min(older, key=lambda o: len(o.state.facts) - len(kept[id(o)]))
+        before.is_dropped = True
+        facts = kept[id(before)]
+        if before.joins < MOST_JOINS:
+            more = [f for f in state.facts if self._implied(f, before.state.facts)]
+            facts = self._pruned([*facts, *more])
+        state.facts = facts
+        return before.joins + 1
+
+    def _extrapolated(self, facts: list[Linear], head: int) -> list[Linear]:
+        """Facts of the first turn as they may be in later ones.
+
+        That the turn is the first is dropped. Of facts that do not name the turn, those
+        that would follow if each turn took as much away as it does elsewhere are added;
+        a later turn keeps what is true of it too.
+        """
+        symbol = turn_symbol(head)
+        alone = [f for f in facts if f.terms.keys() == {symbol}]
+        low = max((-f.constant for f in alone if f.terms[symbol] > 0), default=None)
+        drop = [f for f in alone if f.terms[symbol] < 0 and f.constant == low]
+        if low is None or not drop:
+            return facts
+        steps = {abs(f.terms[symbol]) for f in facts if symbol in f.terms}
+        turns = Linear({symbol: 1}, -low)
+        more = [
+            f - turns * step
+            for f in facts
+            for step in steps
+            if f.terms and symbol not in f.terms
+        ]
+        return [f for f in (*facts, *more) if f not in drop]
+
+
+def exact_digest(state: State) -> str:
+    """Of all registers that hold a number in each thread."""
+    found = hashlib.sha256()
+    for name in sorted(state.registers):
+        value = state.registers[name]
+        if isinstance(value, Exact):
+            found.update(name.encode() + b"=" + value.lanes.tobytes())
+    return found.hexdigest()
+
+
+def uniform_text(state: State) -> str:
+    """Of all registers that hold an unknown which threads share."""
+    found = []
+    for name in sorted(state.registers):
+        value = state.registers[name]
+        if isinstance(value, Uniform):
+            found.append(f"{name} = {value.term} in {value.low}..{value.high}")
+        elif isinstance(value, Truth):
+            found.append(f"{name} = {value.condition.text}")
+    return "; ".join(found)

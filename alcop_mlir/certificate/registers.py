@@ -1,0 +1,388 @@
+"""What instructions leave in registers: numbers per thread, or terms that all share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from alcop_mlir.certificate import exact_arithmetic, linear
+from alcop_mlir.certificate.linear import Linear, Symbols
+from alcop_mlir.certificate.program import Code, is_generic, touches_shared
+from alcop_mlir.certificate.shared_state import SharedState
+from alcop_mlir.certificate.state import Requirement, State
+from alcop_mlir.certificate.uniform_arithmetic import (
+    NoTerm,
+    UniformArithmetic,
+    limits_of,
+)
+from alcop_mlir.certificate.values import (
+    WARP,
+    Exact,
+    Truth,
+    Uniform,
+    Value,
+    as_uniform,
+    is_shared_by_all,
+    masked,
+    signed,
+    width_of,
+)
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Address,
+    Float,
+    Instruction,
+    Integer,
+    Name,
+    Negated,
+    Operand,
+    elements,
+)
+
+_MOST_BLOCKS = (1 << 31) - 1  # PTX ISA "Special Registers: %nctaid"
+_POINTER = 47  # bits of an address
+UNIFORM_LOADS = "all threads read the same value from one address"
+
+
+class Registers:
+    """What instructions leave in registers, in `state`, of the instruction at `pc`.
+
+    notes: assumptions that were used
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        threads: int,
+        bases: Mapping[str, int],
+        requirements: Mapping[str, Requirement],
+    ):
+        self.code, self.threads = code, threads
+        self.bases, self.requirements = bases, requirements
+        self.symbols = Symbols()
+        self.notes: set[str] = set()
+        self.pc, self.state = 0, State(0, {}, SharedState(0))
+        self.uniform = UniformArithmetic(self.symbols)
+        self._lane = np.arange(threads, dtype=np.uint64)
+        self._made: set[str] = set()
+
+    def unknown(self, width: int) -> Uniform:
+        """A new unknown that all threads share, named after the instruction."""
+        name = f"u{self.pc}"
+        self._made.add(name)
+        low, high = limits_of(width)
+        return Uniform(self.symbols.plain(name, low, high), low, high)
+
+    def forget(self) -> None:
+        """What the instruction made when it ran before is known no more."""
+        names = self._made & {f"u{self.pc}"}
+        if not names:
+            return
+        state = self.state
+        for register, value in state.registers.items():
+            if self.symbols_of(value) & names:
+                state.registers[register] = None
+        inside = self.symbols.symbols
+        state.facts = [f for f in state.facts if not names & inside(f)]
+        state.clauses = [
+            c for c in state.clauses if not any(names & inside(f) for o in c for f in o)
+        ]
+
+    def symbols_of(self, value: Value) -> set[str]:
+        """The symbols in a value."""
+        if isinstance(value, Uniform):
+            return self.symbols.symbols(value.term)
+        if isinstance(value, Truth):
+            terms = [f for one in value.condition.true for f in one]
+            return set().union(*map(self.symbols.symbols, terms))
+        return set()
+
+    # Operands.
+
+    def value(self, operand: Operand, width: int) -> Value:
+        """What an operand holds."""
+        if isinstance(operand, Integer):
+            return Exact(np.full(self.threads, operand.value & (2**64 - 1), np.uint64))
+        if isinstance(operand, Float):
+            return Exact(np.full(self.threads, operand.bits, np.uint64))
+        if isinstance(operand, Negated):
+            return self._inverted(self.value(operand.operand, width))
+        if isinstance(operand, Address):
+            base = (operand.base or "").lstrip("&")
+            if base not in self.bases:
+                return None
+            place = self.bases[base] + operand.offset
+            return Exact(np.full(self.threads, place, np.uint64))
+        if not isinstance(operand, Name):
+            return None
+        return self._named(operand.name, width)
+
+    def _named(self, name: str, width: int) -> Value:
+        if name in self.state.registers:
+            return self.state.registers[name]
+        if name in self.bases:
+            return Exact(np.full(self.threads, self.bases[name], np.uint64))
+        if name in ("%tid.x", "%laneid", "%warpid"):
+            lanes = {"%tid.x": self._lane, "%laneid": self._lane % WARP}
+            return Exact(lanes.get(name, self._lane // WARP))
+        if name in ("%tid.y", "%tid.z"):
+            return Exact(self._lane * 0)
+        if name.startswith("%ntid."):
+            count = self.threads if name[-1] == "x" else 1
+            return Exact(np.full(self.threads, count, np.uint64))
+        if name.startswith(("%ctaid.", "%nctaid.")):
+            term = self.symbols.plain(name, 0, _MOST_BLOCKS)
+            return Uniform(term, 0, _MOST_BLOCKS)
+        if name.startswith(("%clock", "%globaltimer")) or name.startswith("%"):
+            return None
+        if any(name == p.name for p in self.code.kernel.parameters):
+            term = self.symbols.plain(f"&{name}", 0, 1 << _POINTER)
+            return Uniform(term, 0, 1 << _POINTER)
+        variable = self.code.module.variables.get(name)
+        if variable is not None:
+            term = self.symbols.plain(f"&{name}", 0, 1 << _POINTER)
+            return Uniform(term, 0, 1 << _POINTER)
+        return None
+
+    def _inverted(self, value: Value) -> Value:
+        if isinstance(value, Exact):
+            return Exact(value.lanes ^ np.uint64(1))
+        if isinstance(value, Truth):
+            return Truth(linear.negated(value.condition))
+        return None
+
+    def guard(self, ins: Instruction) -> Value:
+        """The predicate under which a thread executes the instruction."""
+        if ins.guard is None:
+            return Exact(np.ones(self.threads, np.uint64))
+        name, is_negated = ins.guard
+        value = self.state.registers.get(name)
+        return self._inverted(value) if is_negated else value
+
+    # Results.
+
+    def compute(self, ins: Instruction) -> Value:
+        """What the instruction leaves in the one register that it writes."""
+        first, last = ins.parts[0], ins.parts[-1]
+        width = width_of(last)
+        operands = ins.operands[1:]
+        if first == "ld":
+            return self._loaded(ins, width)
+        if first in ("mov", "cvta") and len(operands) == 1:
+            return self.value(operands[0], width)
+        if first == "call":
+            return None
+        values = [
+            self.value(one, width) for operand in operands for one in elements(operand)
+        ]
+        if first == "shfl":
+            return self._shuffled(ins, values)
+        if any(value is None for value in values):
+            return None
+        if first == "setp":
+            return self._compared(ins, values, width)
+        if last == "pred":
+            return self._logic(first, values)
+        if first == "selp":
+            return self._selected(values, width)
+        if first in ("vote", "activemask", "match", "redux", "elect", "atom"):
+            return None
+        found = None
+        if all(isinstance(v, Exact) for v in values):
+            lanes = [v.lanes for v in values if isinstance(v, Exact)]
+            found = exact_arithmetic.compute(ins.parts, lanes)
+        if found is not None:
+            return found
+        terms = [as_uniform(value, width) for value in values]
+        if first == "cvt":  # reads another width than it writes
+            types = exact_arithmetic.scalar_types(ins.parts)
+            terms = [as_uniform(values[0], types[-1][1])] if types else terms
+        if all(isinstance(t, Uniform) for t in terms):
+            return self._term(ins, [t for t in terms if t], width)
+        if all(map(is_shared_by_all, values)):
+            return self.unknown(width)
+        return None
+
+    def _term(self, ins: Instruction, terms: list[Uniform], width: int) -> Value:
+        try:
+            return self._plain(self.uniform.compute(ins.parts, terms))
+        except NoTerm:
+            return self.unknown(2 * width if "wide" in ins.parts else width)
+
+    def _plain(self, value: Uniform) -> Value:
+        """A term without symbols as a number."""
+        if value.low != value.high:
+            return value
+        bits = value.low & (2**64 - 1)
+        return Exact(np.full(self.threads, bits, np.uint64))
+
+    def _loaded(self, ins: Instruction, width: int) -> Value:
+        place = ins.operands[1]
+        if not isinstance(place, Address) or not isinstance(ins.operands[0], Name):
+            return None
+        if "param" in ins.parts:
+            return self._parameter(place, width, ins)
+        if touches_shared(ins) or is_generic(ins) or "volatile" in ins.parts:
+            return None
+        base = self.value(Name(place.base), 64) if place.base else None
+        if not is_shared_by_all(base) or self.state.lanes is not None:
+            return None
+        self.notes.add(UNIFORM_LOADS)
+        return self.unknown(width)
+
+    def _parameter(self, place: Address, width: int, ins: Instruction) -> Value:
+        name = place.base or ""
+        if place.offset or not any(p.name == name for p in self.code.kernel.parameters):
+            return self.unknown(width)
+        low, high = limits_of(width)
+        known = self.requirements.get(name)
+        if known is None or ins.parts[-1][0] == "f":
+            return Uniform(self.symbols.plain(name, low, high), low, high)
+        low, high = max(low, known.low), min(high, known.high)
+        by = known.multiple
+        if by == 1:
+            return Uniform(self.symbols.plain(name, low, high), low, high)
+        least, most = -(-low // by), high // by
+        term = self.symbols.plain(f"{name}/{by}", least, most) * by
+        return Uniform(term, least * by, most * by)
+
+    def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
+        source, lane = values[0], values[1]
+        if is_shared_by_all(source):
+            return source
+        if "idx" not in ins.parts or not isinstance(source, Exact):
+            return None
+        if not isinstance(lane, Exact) or self.threads % WARP:
+            return None
+        start = (self._lane // WARP) * WARP
+        places = (start + lane.lanes % np.uint64(WARP)).astype(np.int64)
+        return Exact(source.lanes[places])
+
+    def _compared(self, ins: Instruction, values: list[Value], width: int) -> Value:
+        types = exact_arithmetic.scalar_types(ins.parts)
+        if len(values) != 2 or not types or types[-1][0] == "f":
+            return self._opaque(values)
+        kind, (first, second) = types[-1][0], values
+        comparison = _UNSIGNED.get(ins.parts[1], ins.parts[1])
+        is_unsigned = kind in "ub" or ins.parts[1] in _UNSIGNED
+        if comparison not in _COMPARISONS:
+            return self._opaque(values)
+        if isinstance(first, Exact) and isinstance(second, Exact):
+            reader = masked if is_unsigned else signed
+            lanes = (reader(v.lanes, width) for v in (first, second))
+            return Exact(_COMPARISONS[comparison](*lanes).astype(np.uint64))
+        a, b = as_uniform(first, width), as_uniform(second, width)
+        if a is None or b is None:
+            return None
+        is_order = comparison not in ("eq", "ne")
+        if is_order and is_unsigned and min(a.low, b.low) < 0:
+            return self._opaque(values)
+        return self._decided(comparison, a, b)
+
+    def _decided(self, comparison: str, a: Uniform, b: Uniform) -> Value:
+        """A truth, or a number where ranges alone tell."""
+        low, high = a.low - b.high, a.high - b.low
+        if not (a.term - b.term).terms:
+            low = high = (a.term - b.term).constant
+        holds = compared_by_range(comparison, low, high)
+        if holds is None:
+            return Truth(_condition(comparison, a.term, b.term))
+        return Exact(np.full(self.threads, int(holds), np.uint64))
+
+    def _opaque(self, values: list[Value]) -> Value:
+        """An unknown predicate, where all threads share what it is computed of."""
+        if not all(map(is_shared_by_all, values)):
+            return None
+        bit = self.unknown(2)
+        self.symbols.ranges[next(iter(bit.term.terms))] = (0, 1)
+        return Truth(linear.at_least(bit.term - 1))
+
+    def _logic(self, name: str, values: list[Value]) -> Value:
+        if all(isinstance(v, Exact) for v in values):
+            lanes = [v.lanes for v in values if isinstance(v, Exact)]
+            if name == "not":
+                return Exact(lanes[0] ^ np.uint64(1))
+            found = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+            return Exact(found[name](*lanes)) if name in found else values[0]
+        conditions = [_as_condition(v) for v in values]
+        if any(c is None for c in conditions):
+            return _absorbed(name, values)
+        known = [c for c in conditions if c is not None]
+        if name in ("mov", "not"):
+            return Truth(known[0] if name == "mov" else linear.negated(known[0]))
+        if name == "and":
+            return Truth(linear.both(*known))
+        if name == "or":
+            parts = map(linear.negated, known)
+            return Truth(linear.negated(linear.both(*parts)))
+        return self._opaque(values)
+
+    def _selected(self, values: list[Value], width: int) -> Value:
+        first, second, predicate = values
+        if isinstance(predicate, Exact):
+            if predicate.is_uniform:
+                return first if predicate.lanes[0] & np.uint64(1) else second
+            if isinstance(first, Exact) and isinstance(second, Exact):
+                return Exact(np.where(predicate.lanes != 0, first.lanes, second.lanes))
+            return None
+        if not isinstance(predicate, Truth):
+            return None
+        a, b = as_uniform(first, width), as_uniform(second, width)
+        if a is None or b is None:
+            return None
+        return self.uniform.chosen(predicate.condition, a, b)
+
+
+def _as_condition(value: Value) -> linear.Condition | None:
+    if isinstance(value, Truth):
+        return value.condition
+    if isinstance(value, Exact) and value.is_uniform:
+        holds = bool(value.lanes[0] & np.uint64(1))
+        return linear.Condition(((),), ()) if holds else linear.Condition((), ((),))
+    return None
+
+
+def _absorbed(name: str, values: list[Value]) -> Value:
+    """What one operand decides alone: `or` with true, `and` with false."""
+    decides = {"or": 1, "and": 0}.get(name)
+    for value in values:
+        if isinstance(value, Exact) and value.is_uniform:
+            if int(value.lanes[0]) == decides:
+                return value
+    return None
+
+
+def _condition(comparison: str, a: Linear, b: Linear) -> linear.Condition:
+    if comparison in ("eq", "ne"):
+        found = linear.is_zero(a - b)
+        return found if comparison == "eq" else linear.negated(found)
+    if comparison in ("lt", "ge"):
+        found = linear.at_least(a - b)
+        return found if comparison == "ge" else linear.negated(found)
+    found = linear.at_least(b - a)
+    return found if comparison == "le" else linear.negated(found)
+
+
+def compared_by_range(comparison: str, low: int, high: int) -> bool | None:
+    """What low <= difference <= high says of a comparison with zero, if anything."""
+    is_sure = {
+        "lt": (high < 0, low >= 0),
+        "le": (high <= 0, low > 0),
+        "gt": (low > 0, high <= 0),
+        "ge": (low >= 0, high < 0),
+        "eq": (low == high == 0, low > 0 or high < 0),
+        "ne": (low > 0 or high < 0, low == high == 0),
+    }
+    yes, no = is_sure[comparison]
+    return True if yes else False if no else None
+
+
+_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_COMPARISONS = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}

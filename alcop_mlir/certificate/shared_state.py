@@ -1,0 +1,187 @@
+"""What is known of each cell of shared memory: who wrote it, who may read it.
+
+A cell is as many bytes as the smallest access has. Rules follow PTX ISA "cp.async",
+"cp.async.wait_group" and "bar": a copy's bytes are there for the thread that waited,
+and for the others after a barrier.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+
+NEVER, IN_FLIGHT, WAITED, STORED, LANDED = range(5)
+STATUS = (
+    "never written",
+    "in flight",
+    "waited for by its thread only",
+    "stored with no barrier since",
+    "landed",
+)
+NOBODY, MANY = -1, -2  # instead of a thread
+STORE_AGE = -2  # of what a thread stored, not a copy
+MOST_AGE = 12  # commits: beyond it ages are the same
+MOST_GROUPS = 10  # in flight
+
+
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """Cells that one instruction accesses, and by which thread each.
+
+    single: of threads whose cells nobody else accesses with it
+    """
+
+    cells: np.ndarray
+    threads: np.ndarray
+    is_single: bool
+    shared_cells: np.ndarray  # accessed by several threads
+
+
+def touch(places: np.ndarray, bytes_: int, mask: np.ndarray, grain: int) -> Touch:
+    """The cells of `bytes_` at each thread's place, in bytes, where the mask is set."""
+    lanes = np.flatnonzero(mask)
+    count = bytes_ // grain
+    cells = (places[lanes, None] // grain + np.arange(count)).ravel()
+    threads = np.repeat(lanes, count).astype(np.int16)
+    found, counts = np.unique(cells, return_counts=True)
+    return Touch(cells, threads, len(found) == len(cells), found[counts > 1])
+
+
+class SharedState:
+    """The cells; `age` is how many groups were committed since a copy was issued."""
+
+    __slots__ = ("age", "owner", "read_at", "reader", "status", "written_at")
+
+    def __init__(self, cells: int):
+        self.status = np.full(cells, NEVER, np.uint8)
+        self.owner = np.full(cells, NOBODY, np.int16)
+        self.reader = np.full(cells, NOBODY, np.int16)
+        self.age = np.full(cells, STORE_AGE, np.int16)
+        # For messages only.
+        self.written_at = np.full(cells, -1, np.int32)
+        self.read_at = np.full(cells, -1, np.int32)
+
+    def copy(self) -> SharedState:
+        """One that changes apart."""
+        new = SharedState.__new__(SharedState)
+        for name in self.__slots__:
+            setattr(new, name, getattr(self, name).copy())
+        return new
+
+    def digest(self) -> str:
+        """The same for states that no rule distinguishes."""
+        owners = np.where(self.status == LANDED, NOBODY, self.owner)
+        parts = (self.status, owners, self.reader, self.age)
+        data = b"".join(one.tobytes() for one in parts)
+        return hashlib.sha256(data).hexdigest()
+
+    def write(self, at: Touch, status: int, pc: int, ins: Instruction) -> None:
+        """A store or a copy; an alarm where others may still read or write there."""
+        if not at.is_single:
+            cell = at.shared_cells[0]
+            pair = at.threads[at.cells == cell][:2]
+            self._alarm(
+                "race", "two threads write the same bytes", cell, ins, tuple(pair)
+            )
+        before, owner = self.status[at.cells], self.owner[at.cells]
+        reader = self.reader[at.cells]
+        read = (reader != NOBODY) & (reader != at.threads)
+        if read.any():
+            at_ = int(np.flatnonzero(read)[0])
+            what = "overwrites what another thread may still read"
+            pair = (at.threads[at_], reader[at_])
+            self._alarm("overwrite", what, at.cells[at_], ins, pair, self.read_at)
+        foreign = owner != at.threads
+        bad = (before == IN_FLIGHT) | (
+            ((before == WAITED) | (before == STORED)) & foreign
+        )
+        if bad.any():
+            at_ = int(np.flatnonzero(bad)[0])
+            what = f"overwrites what is {STATUS[before[at_]]}"
+            pair = (at.threads[at_], owner[at_])
+            self._alarm("overwrite", what, at.cells[at_], ins, pair, self.written_at)
+        self.status[at.cells] = status
+        self.owner[at.cells] = at.threads
+        self.reader[at.cells] = NOBODY
+        self.age[at.cells] = 0 if status == IN_FLIGHT else STORE_AGE
+        self.written_at[at.cells] = pc
+
+    def read(
+        self, at: Touch, by_warp: bool, pc: int, ins: Instruction
+    ) -> frozenset[int]:
+        """A load; the ages of what it reads, or an alarm where that has not landed.
+
+        by_warp: what a thread's address names may go to any lane of its warp
+        """
+        status = self.status[at.cells]
+        own = self.owner[at.cells] == at.threads
+        there = status == LANDED
+        if not by_warp:
+            there |= ((status == WAITED) | (status == STORED)) & own
+        if not there.all():
+            at_ = int(np.flatnonzero(~there)[0])
+            cell = at.cells[at_]
+            pair = (at.threads[at_], self.owner[cell])
+            what = f"reads what is {STATUS[status[at_]]}"
+            self._alarm("not landed", what, cell, ins, pair, self.written_at)
+        before = self.reader[at.cells]
+        mine = np.full(len(at.cells), MANY, np.int16) if by_warp else at.threads
+        is_first = (before == NOBODY) | (before == mine)
+        self.reader[at.cells] = np.where(is_first, mine, MANY)
+        self.reader[at.shared_cells] = MANY
+        self.read_at[at.cells] = pc
+        return frozenset(np.unique(self.age[at.cells]).tolist())
+
+    def commit(self, ins: Instruction) -> None:
+        """`cp.async.commit_group`: all older copies are one group older."""
+        counted = self.age >= 0
+        self.age[counted] = np.minimum(self.age[counted] + 1, MOST_AGE)
+        if ((self.status == IN_FLIGHT) & (self.age > MOST_GROUPS)).any():
+            raise Outside(f"more than {MOST_GROUPS} groups in flight", ins.line)
+
+    def wait(self, groups: int) -> None:
+        """`cp.async.wait_group`: all but the last `groups` are done; -1 for all."""
+        self.status[(self.status == IN_FLIGHT) & (self.age > groups)] = WAITED
+
+    def barrier(self) -> None:
+        """All threads of the block have come so far."""
+        self.status[(self.status == WAITED) | (self.status == STORED)] = LANDED
+        self.reader[:] = NOBODY
+
+    def end(self, ins: Instruction) -> None:
+        """The thread ends: an alarm for copies in flight."""
+        flying = np.flatnonzero(self.status == IN_FLIGHT)
+        if len(flying):
+            cell = flying[0]
+            what = "the kernel ends with a copy in flight"
+            pair = (self.owner[cell],)
+            self._alarm("in flight", what, cell, ins, pair, self.written_at)
+
+    def _alarm(
+        self,
+        rule: str,
+        what: str,
+        cell: int,
+        ins: Instruction,
+        threads: Iterable[Any],
+        other: np.ndarray | None = None,
+    ) -> NoReturn:
+        place = None if other is None or other[cell] < 0 else int(other[cell])
+        raise Alarm(
+            Finding(
+                rule,
+                what,
+                ins.line,
+                ins.text,
+                place,  # a number of an instruction: the machine makes a line of it
+                tuple(int(t) for t in threads if t >= 0),
+                int(cell),
+            )
+        )

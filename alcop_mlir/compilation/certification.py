@@ -1,0 +1,101 @@
+"""Verdicts on the kernels of a bundle, under what its manifest promises of sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from alcop_mlir.certificate.api import Report, certify, find_entry
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.manifest.kernels import (
+    Condition,
+    Divisible,
+    Kernel,
+    SizeValue,
+    Variant,
+)
+from alcop_mlir.polynomials import Polynomial
+from alcop_mlir.runtime.bundle import Bundle
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+
+MOST_SIZE = 2**31 - 1  # of a size or stride, in elements: what proofs ask of callers
+_MOST_EXTENT = 2**47  # of what the host computes of sizes
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A kernel as it is launched: all that its proof depends on."""
+
+    module: str
+    name: str
+    threads: int
+    shared_bytes: int
+    requirements: tuple[tuple[str, Requirement], ...]
+
+
+def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
+    """The verdict on each kernel, for each way in which it is launched."""
+    return [
+        certify(
+            bundle.code[one.module].ptx,
+            one.name,
+            one.threads,
+            one.shared_bytes,
+            dict(one.requirements),
+            seconds,
+        )
+        for one in launched_kernels(bundle)
+    ]
+
+
+def launched_kernels(bundle: Bundle) -> list[Launched]:
+    """The kernels of all functions, each way of launching one once."""
+    found: dict[Launched, None] = {}
+    for function in bundle.functions:
+        for launch in function.launches:
+            for variant in launch.variants:
+                found.update(dict.fromkeys(_of_variant(bundle, variant)))
+    return list(found)
+
+
+def _of_variant(bundle: Bundle, variant: Variant) -> Iterator[Launched]:
+    multiples = _multiples(variant.guard)
+    for kernel in variant.kernels:
+        required = _requirements(bundle, kernel, multiples)
+        threads = math.prod(kernel.block)
+        yield Launched(
+            kernel.module, kernel.name, threads, kernel.shared_bytes, required
+        )
+
+
+def _multiples(guard: tuple[Condition, ...]) -> dict[str, int]:
+    """Of sizes that a guard names alone, what divides them."""
+    found: dict[str, int] = {}
+    for condition in guard:
+        if isinstance(condition, Divisible) and len(condition.value.terms) == 1:
+            ((factor, names),) = condition.value.terms
+            if len(names) == 1:
+                by = condition.by // math.gcd(condition.by, factor)
+                found[names[0]] = math.lcm(found.get(names[0], 1), by)
+    return found
+
+
+def _requirements(
+    bundle: Bundle, kernel: Kernel, multiples: Mapping[str, int]
+) -> tuple[tuple[str, Requirement], ...]:
+    """What the launch promises of the parameters that are sizes."""
+    entry = find_entry(parse_ptx(bundle.code_of(kernel).ptx), kernel.name)
+    found: list[tuple[str, Requirement]] = []
+    for parameter, argument in zip(entry.parameters, kernel.arguments, strict=False):
+        if not isinstance(argument, SizeValue):
+            continue
+        size = argument.size
+        if isinstance(size, int):
+            known = Requirement(size, size)
+        elif isinstance(size, Polynomial):
+            known = Requirement(0, _MOST_EXTENT)
+        else:
+            known = Requirement(0, MOST_SIZE, multiples.get(size, 1))
+        found.append((parameter.name, known))
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""alcop-certify: proves that kernels use shared memory right, at all trip counts.
+
+Exit status 0 where all are proven, 2 where one is not, 3 where one is outside of the
+model and none is worse; 1 with one line `error: ...` on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from alcop_mlir import files, limits
+from alcop_mlir.errors import ConfigError, EmulationError
+from alcop_mlir.tools import command_line
+from alcop_mlir.tools.command_line import Parser, Rows, count, positive
+
+if TYPE_CHECKING:
+    from alcop_mlir.certificate.api import Report
+    from alcop_mlir.certificate.state import Requirement
+
+TOOL = "alcop-certify"
+_SECONDS = 120
+_STATUS = {"proven": 0, "not proven": 2, "outside": 3}
+_REQUIREMENT = re.compile(r"([\w$.]+)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
+_MOST_DIGITS = 20
+# Options that a bundle's manifest answers.
+_FOR_PTX = ("kernel", "threads", "shared", "require")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
+
+
+def parser() -> Parser:
+    """All options."""
+    parser = Parser(TOOL, "Prove that kernels use shared memory right.")
+    add = parser.add_argument
+    add("file", help="PTX, or a bundle of alcop-compile")
+    about = "of a .ptx file with several: which one; default all"
+    add("--kernel", metavar="NAME", help=about)
+    about = "of a .ptx file: threads of a block, where the PTX does not say"
+    add("--threads", type=positive, metavar="N", help=about)
+    about = "of a .ptx file: bytes of dynamic shared memory"
+    add("--shared", type=count, metavar="BYTES", help=about)
+    about = "of a .ptx file: what callers promise of an integer parameter; %%N: it is "
+    about += "a multiple of N; may be given several times"
+    add(
+        "--require",
+        action="append",
+        type=_requirement,
+        metavar="NAME=LOW..HIGH[%N]",
+        help=about,
+    )
+    about = f"at most so many for each kernel; default {_SECONDS}"
+    add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
+    add("--json", action="store_true", help="print the verdicts as JSON")
+    about = "where to write the certificates of what is proven"
+    add("-o", dest="output", metavar="FILE.json", help=about)
+    return parser
+
+
+def _requirement(text: str) -> tuple[str, int, int, int]:
+    found = _REQUIREMENT.fullmatch(text)
+    if found is None or any(len(g or "") > _MOST_DIGITS for g in found.groups()[1:]):
+        message = f"expected NAME=LOW..HIGH or NAME=LOW..HIGH%N, got '{text[:80]}'"
+        raise argparse.ArgumentTypeError(message)
+    name, low, high, by = found.groups()
+    if int(low) > int(high) or by == "0":
+        raise argparse.ArgumentTypeError(f"no number is in '{text}'")
+    return name, int(low), int(high), int(by or 1)
+
+
+def _run(given: Any) -> int:
+    from alcop_mlir.runtime.bundle import is_bundle
+
+    if is_bundle(given.file):
+        for flag in command_line.flags_given(given, _FOR_PTX):
+            raise ConfigError(f"{flag} is for .ptx files, a bundle says it itself")
+        from alcop_mlir.compilation.certification import certify_bundle
+        from alcop_mlir.runtime.bundle import load
+
+        reports = certify_bundle(load(given.file), given.seconds)
+    else:
+        reports = _of_ptx(given)
+    if given.output is not None:
+        from alcop_mlir.certificate.certificate import stored
+
+        found = [r.certificate for r in reports if r.certificate is not None]
+        files.write_whole(given.output, stored(found))
+    _show(given, reports)
+    return max((_STATUS[r.status] for r in reports), default=0, key=(0, 3, 2).index)
+
+
+def _of_ptx(given: Any) -> list[Report]:
+    from alcop_mlir.certificate.api import certify
+    from alcop_mlir.certificate.state import Requirement
+    from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+
+    try:
+        text = files.read(given.file, limits.PTX).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"not proven: '{given.file}' is no UTF-8 text") from None
+    required: dict[str, Requirement] = {
+        name: Requirement(low, high, by) for name, low, high, by in given.require or ()
+    }
+    try:
+        names = [given.kernel] if given.kernel else list(parse_ptx(text).kernels)
+        if not names:
+            raise ConfigError(f"not proven: '{given.file}' has no kernel")
+        return [
+            certify(text, name, given.threads, given.shared, required, given.seconds)
+            for name in names
+        ]
+    except EmulationError as error:
+        what = " ".join(str(error).split())  # one line
+        raise ConfigError(f"not proven: {what}") from None
+
+
+def _show(given: Any, reports: Sequence[Report]) -> None:
+    if given.json:
+        print(json.dumps([report.to_json() for report in reports], indent=1))
+        return
+    for report in reports:
+        command_line.print_table(report.entry, _rows(report))
+
+
+def _rows(report: Report) -> Rows:
+    yield "verdict", [report.status]
+    if report.finding is not None:
+        yield "alarm", [str(report.finding)]
+        yield "at", [report.finding.text]
+    if report.why:
+        line = "" if report.line is None else f"line {report.line}: "
+        yield "why", [f"{line}{report.why}"]
+    if report.status == "proven":
+        fresh = "yes" if report.is_fresh else "not shown"
+        yield "fresh", [f"{fresh}: each load reads copies of one age, in groups"]
+        yield "assumed", list(report.assumptions)
+    yield "time", [command_line.seconds(report.seconds)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
