@@ -6,11 +6,12 @@ and its share of DRAM. An event is a run of equal instructions of one warp, whic
 a queue for as many cycles as these take. A K step of a warp is
 
     wait for the warp's own copies of the tile, then for the block's warps (a barrier)
-    copies of the tile that comes slots - 1 steps later, where the tile before was
-    for each step of mma: fragments, as many steps ahead as there are registers; mma
+    for each step of mma: a part of the copies of the tile that comes slots - 1 steps
+    later, where the tile before was; fragments, as many steps ahead as there are
+    registers; mma
 
 With registers for two steps or more the first fragments of a tile are loaded before the
-last mma of the tile before, and so are the barrier and the copies.
+last mma of the tile before, behind the barrier.
 
 The loop is followed until it repeats; the rest is as many times its period.
 """
@@ -88,7 +89,7 @@ class _Sm:
             now, warp, step, at = heappop(events)
             if step < 0:
                 for tile in range(min(max(1, self.kernel.slots - 1), self.steps)):
-                    now = self._copy(now, warp, tile)
+                    now = self._copy(now, warp, tile, self.kernel.fragments)
                 heappush(events, (now, warp, 0, 0))
                 continue
             kind, fragment = program[at]
@@ -96,7 +97,10 @@ class _Sm:
             if kind == "barrier":
                 self._barrier(events, now, warp, step, at)
                 continue
-            if kind == "load":
+            if kind == "copy":
+                tile = step + self.kernel.slots - 1
+                now = self._copy(now, warp, tile) if tile < self.steps else now
+            elif kind == "load":
                 now = self._load(now, warp, number)
             elif number >= 0:
                 begun = self._mma_begins(now, warp, number)
@@ -134,7 +138,7 @@ class _Sm:
         step: int,
         at: int,
     ) -> None:
-        """The last warp of a block that comes lets all go on, and they copy."""
+        """The last warp of a block that comes lets all go on."""
         block = warp // self.warps
         here = self.waiting[block]
         single = self.kernel.slots == 1
@@ -145,34 +149,35 @@ class _Sm:
             return
         released = max(time for time, _ in here) + self.machine.barrier
         self.waiting[block] = []
-        later = step + self.kernel.slots - 1
         for _, one in here:
             after = released
             if single and step:  # nothing is early: all wait for the tile
-                after = self._copy(after, one, step)
-            elif not single and later < self.steps:
-                after = self._copy(after, one, later)
+                after = self._copy(after, one, step, self.kernel.fragments)
             if single:
                 after = max(after, self.arrived[one][step]) + self.machine.barrier
             self._next(events, after, one, step, at)
 
-    def _copy(self, now: float, warp: int, tile: int) -> float:
-        """The warp's copies of a tile; when it may go on."""
+    def _copy(self, now: float, warp: int, tile: int, parts: int = 1) -> float:
+        """So many parts of the warp's copies of a tile; when it may go on.
+
+        There are as many parts as steps of mma.
+        """
         cost, quarter = self.costs, warp % self.machine.quarters
-        issued = max(now, self.scheduler[quarter]) + cost.copy_issue
+        issued = max(now, self.scheduler[quarter]) + parts * cost.copy_issue
         self.scheduler[quarter] = issued
-        self.units[quarter] = max(self.units[quarter], now) + cost.copy_units
-        self.tags = max(self.tags, now) + cost.copy_tags
+        self.units[quarter] = max(self.units[quarter], now) + parts * cost.copy_units
+        self.tags = max(self.tags, now) + parts * cost.copy_tags
         asked = max(self.units[quarter], self.tags)
-        self.way = max(self.way, asked) + cost.copy_bytes / self.feed.l2
-        missed = cost.copy_bytes * self.feed.missed
-        self.share = max(self.share, asked) + missed / self.feed.dram
-        self.port += cost.copy_port  # written when it comes
+        moved = parts * cost.copy_bytes
+        self.way = max(self.way, asked) + moved / self.feed.l2
+        self.share = max(self.share, asked) + moved * self.feed.missed / self.feed.dram
+        self.port += parts * cost.copy_port  # written when it comes
         swing = ((warp * 7 + tile * 13) * 29 % _SWINGS) / _SWINGS - 0.5
         latency = self.feed.latency * (1 + self.machine.swing * swing)
         self.arrived[warp][tile] = max(self.way, self.share) + latency
         if self.kernel.by_elements:  # through registers
-            self.arrived[warp][tile] += cost.copy_port + self.machine.shared_latency
+            stored = self.kernel.fragments * cost.copy_port
+            self.arrived[warp][tile] += stored + self.machine.shared_latency
         return max(issued, asked - self.machine.queue)
 
     def _load(self, now: float, warp: int, number: int) -> float:
@@ -208,7 +213,7 @@ class _Sm:
 
 @dataclass(frozen=True)
 class _Costs:
-    """Cycles of one warp: of its copies of a tile, its fragments and mma of a step.
+    """Cycles of one warp, for a step of mma: of a part of its copies, fragments, mma.
 
     load_part: by which the first mma can start before the last fragment comes
     """
@@ -229,7 +234,8 @@ class _Costs:
 def _costs(kernel: Kernel, machine: Machine) -> _Costs:
     step = copies.of_step(kernel)
     rows, columns = kernel.warp
-    instructions = step.instructions / kernel.warps
+    parts = kernel.warps * kernel.fragments  # of a block's copies
+    instructions = step.instructions / parts
     bytes_of_fragments = (rows + columns) * MMA_BYTES
     # ldmatrix transposes elements of two bytes; of others each is loaded by itself.
     single = sum(
@@ -246,9 +252,9 @@ def _costs(kernel: Kernel, machine: Machine) -> _Costs:
     return _Costs(
         copy_issue=instructions * (1 + machine.address),
         copy_units=instructions * LANES / 8,  # a quarter has 8 units; [WA]
-        copy_tags=step.lines / kernel.warps / machine.tags,
-        copy_bytes=step.moved / kernel.warps,
-        copy_port=step.stored / kernel.warps / machine.shared_bytes,
+        copy_tags=step.lines / parts / machine.tags,
+        copy_bytes=step.moved / parts,
+        copy_port=step.stored / parts / machine.shared_bytes,
         load_issue=loads + fixed,
         load_units=loads,
         load_port=load_port,
@@ -260,14 +266,10 @@ def _costs(kernel: Kernel, machine: Machine) -> _Costs:
 
 def _program(kernel: Kernel) -> list[tuple[str, int]]:
     """A warp's K step, as events."""
-    count = kernel.fragments
-    if kernel.registers == 1 or kernel.slots == 1:
-        events = [("barrier", 0)]
-        for fragment in range(count):
-            events += [("load", fragment), ("mma", fragment)]
-        return events
-    # A tile's first fragments are loaded before the last mma of the tile before.
-    events = [("barrier", 0), ("load", 0), ("mma", -1)]
-    for fragment in range(1, count):
-        events += [("load", fragment), ("mma", fragment - 1)]
+    # A tile's first fragments may be loaded before the last mma of the tile before.
+    late = 0 if kernel.registers == 1 or kernel.slots == 1 else 1
+    copies = [("copy", 0)] if kernel.slots > 1 else []
+    events = [("barrier", 0)]
+    for fragment in range(kernel.fragments):
+        events += [*copies, ("load", fragment), ("mma", fragment - late)]
     return events

@@ -23,31 +23,31 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.tuning.problem import Problem
 
 FILES = sorted(Path(yardstick.__file__).parent.glob("*.py"))
-# Of all files of version 1. Who changes them makes another version, measures all
+# Of all files of version 2. Who changes them makes another version, measures all
 # figures on it again, and writes the new digest here.
-DIGEST = "4d7cbb4fc93213800b92d950976e518171078c6c4f981e0893ba107fbcd988b7"
+DIGEST = "541c1d488fd9d2e5b4f75147a0a830072b7f93d5fe88835be399098b65d2d602"
 PLAIN = Kernel(2048, 2048, 2048, 1, 2, 4, 4, (128, 128, 32), (64, 64), 3, 2)
 WARPGROUPS = replace(
     PLAIN, block=(128, 256, 64), warp=(16, 256), slots=4, out=2, wgmma=True
 )
 GOLDEN = [
-    (PLAIN, A100, 80.78882804584602),
-    (replace(PLAIN, block=(32, 32, 16), warp=(16, 16)), A100, 223.12127491346007),
+    (PLAIN, A100, 79.93782912234042),
+    (replace(PLAIN, block=(32, 32, 16), warp=(16, 16)), A100, 252.2618095238116),
     (
         replace(PLAIN, m=16, block=(16, 64, 64), warp=(16, 16), parts=8),
         A100,
-        8.115666155577081,
+        8.115666155577056,
     ),
     (replace(PLAIN, slots=1, registers=1), A100, 140.4927531978216),
-    (replace(PLAIN, n=2047, aligned=(16, 2), group=8), A100, 93.13775032453141),
-    (replace(PLAIN, size=4, along_k=(False, False)), H100, 104.84314967007921),
+    (replace(PLAIN, n=2047, aligned=(16, 2), group=8), A100, 87.42378607443644),
+    (replace(PLAIN, size=4, along_k=(False, False)), H100, 104.05114264514326),
     (WARPGROUPS, H100, 32.73623587369421),
 ]
 
 
 def test_it_is_frozen() -> None:
     found = hashlib.sha256(b"".join(path.read_bytes() for path in FILES)).hexdigest()
-    assert (yardstick.VERSION, found) == (1, DIGEST)
+    assert (yardstick.VERSION, found) == (2, DIGEST)
 
 
 @pytest.mark.parametrize(("kernel", "machine", "microseconds"), GOLDEN)
