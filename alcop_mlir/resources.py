@@ -469,6 +469,26 @@ def check_rectangle(schedule: Schedule, places: tuple[int, int] | None) -> None:
         )
 
 
+def check_cluster(schedule: Schedule, m: int | None) -> None:
+    """ConfigError where the blocks along M do not make whole clusters.
+
+    m: rows of C; None where known at run time only
+    """
+    if schedule.cluster == 1:
+        return
+    if m is None:
+        raise ConfigError(
+            f"schedule '{schedule}' has clusters of blocks along M, which is known at "
+            "run time only: leave cluster out"
+        )
+    blocks = -(-m // schedule.block[0])
+    if blocks % schedule.cluster:
+        raise ConfigError(
+            f"schedule '{schedule}' has clusters of {schedule.cluster} blocks along M, "
+            f"where M={m} has {blocks}: a smaller block M, or leave cluster out"
+        )
+
+
 def _has_parts_of_steps(schedule: Schedule, k: int, taps: Taps) -> bool:
     """Whether K falls into parts of equal size, of whole steps."""
     parts, step = schedule.split_k, schedule.block[2]

@@ -1,10 +1,11 @@
 """A schedule: the parameters of one pipelined contraction.
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
-`raster=8 split_k=4 sweeps=2 rectangle=16` where these are not 1, and `engine=wgmma`
-where that is not mma. A text that leaves out tiles or stages is `Partial`: what it does
-not say is chosen. Dictionary form, as stored in `#alcop.schedule<{...}>`, records and
-bundles: the same names, with lists of integers, one integer, or a word.
+`raster=8 split_k=4 sweeps=2 rectangle=16 cluster=2` where these are not 1, and
+`engine=wgmma` where that is not mma. A text that leaves out tiles or stages is
+`Partial`: what it does not say is chosen. Dictionary form, as stored in
+`#alcop.schedule<{...}>`, records and bundles: the same names, with lists of integers,
+one integer, or a word.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ MAX_RASTER = 64
 MAX_SPLIT_K = 64
 MAX_SWEEPS = 64
 MAX_RECTANGLE = 256
+MAX_CLUSTER = 2  # blocks; larger ones leave SMs of a GPC idle
 # What is chosen from where nothing is measured: the default schedule, and variants.
 CHOSEN_SHARED_STAGES = (4, 3, 2)
 CHOSEN_REGISTER_STAGES = 2
@@ -37,7 +39,7 @@ _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
 Engine = Literal["mma", "wgmma"]
 MMA, WGMMA = get_args(Engine)
 # The parameters that are one integer.
-_SINGLE = ("raster", "split_k", "sweeps", "rectangle")
+_SINGLE = ("raster", "split_k", "sweeps", "rectangle", "cluster")
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*|[a-z]\w*)", re.ASCII)
@@ -54,6 +56,7 @@ class _Parameters:
     split_k: Annotated[int, Range(1, MAX_SPLIT_K)] = 1
     sweeps: Annotated[int, Range(1, MAX_SWEEPS)] = 1
     rectangle: Annotated[int, Range(1, MAX_RECTANGLE)] = 1
+    cluster: Annotated[int, Range(1, MAX_CLUSTER)] = 1
     engine: Engine = MMA
 
 
@@ -71,6 +74,8 @@ class Schedule(_Parameters):
         1 is all channels of a tap, then the next tap
     rectangle: how wide the rectangles of positions of a window are that blocks compute,
         each of block M positions: of 128, 16 is 8x16; 1 is rows, not rectangles
+    cluster: blocks along M, of neighbouring SMs, that copy the B which they share once
+        (wgmma only)
     engine: what multiplies: mma.sync of a warp, or wgmma of four warps that have the
         same columns (sm_90a); a warpgroup more then copies, and stages are slots of
         the ring that it fills, and groups of wgmma in flight, one more
@@ -137,6 +142,11 @@ class Schedule(_Parameters):
             )
         if self.engine == WGMMA:
             self._check_warpgroups()
+        elif self.cluster > 1:
+            raise ConfigError(
+                f"schedule: cluster={self.cluster} is for engine=wgmma, whose copies "
+                "reach several blocks"
+            )
 
     def _check_warpgroups(self) -> None:
         """Four warps multiply together: they have the same columns."""

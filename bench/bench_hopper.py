@@ -3,12 +3,12 @@
 usage: python bench/bench_hopper.py [--size 4096] [--once]
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative
-kernels, with B stored N x K and K x N, for sizes that are known and that are not. Of
-the loop that multiplies and the one that copies it gives the instructions per 64
-elements along K; of the former also how often it waits for wgmma (DEPBAR) and begins
-a group (ARRIVE). `--once`: compile each kernel in this process, without a cold start's
-CPU seconds. Needs the extra `ptxas`, and nvdisasm. The raw records go to
-bench/results/hopper.jsonl.
+kernels, with B stored N x K and K x N, for sizes that are known and that are not, and
+for clusters of two blocks that share B. Of the loop that multiplies and the one that
+copies it gives the instructions per 64 elements along K; of the former also how often
+it waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile each kernel
+in this process, without a cold start's CPU seconds. Needs the extra `ptxas`, and
+nvdisasm. The raw records go to bench/results/hopper.jsonl.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,22 +63,26 @@ class Tile:
     rows: int
     columns: int
     stages: int
+    cluster: int = 1
 
     @property
     def schedule(self) -> str:
         """As an option of the compiler; each warp has rows of both halves."""
         block = f"block={self.rows},{self.columns},{STEP}"
         warp = f"warp={self.rows // 8},{self.columns}"
-        return f"{block} {warp} stages={self.stages},2 engine=wgmma"
+        stages = f"stages={self.stages},2 cluster={self.cluster}"
+        return f"{block} {warp} {stages} engine=wgmma"
 
     @property
     def name(self) -> str:
         """For a table."""
-        return f"{self.rows}x{self.columns}x{STEP}"
+        name = f"{self.rows}x{self.columns}x{STEP}"
+        return name if self.cluster == 1 else f"{name}, cluster {self.cluster}"
 
     def boxes(self, layout: str) -> int:
         """Of TMA for 64 elements along K: those of N are at most 64 elements wide."""
-        return 1 + (1 if layout == "nt" else self.columns // STEP)
+        beside = 1 if layout == "nt" else self.columns // STEP
+        return 1 + max(1, beside // self.cluster)
 
     @property
     def wgmmas(self) -> int:
@@ -87,12 +91,13 @@ class Tile:
 
 
 # CUTLASS's kernels with the same tiles: CUTLASS 4.2 collective builder, nvcc 13.0, f16
-# with f32 accumulators, clusters of one block, as many blocks as SMs for all tiles.
+# with f32 accumulators, as many blocks as SMs for all tiles.
 CUTLASS = {
     (Tile(128, 256, 4), "nt"): Figures(48, 38, 168, 4, 214016),
     (Tile(128, 256, 4), "nn"): Figures(48, 56, 168, 4, 214016),
     (Tile(128, 128, 6), "nt"): Figures(48, 35, 168, 6, 214016),
     (Tile(256, 128, 4), "nt"): Figures(57, 38, 168, 4, 214016),
+    (Tile(128, 256, 4, 2), "nt"): Figures(48, 40, 168, 4, 214016),
 }
 LAYOUTS = ("nt", "nn")  # B stored N x K, and K x N
 SIZES = ("known", "open")  # open: known at run time only, with rows of 16 bytes
@@ -108,12 +113,15 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """All tiles in both layouts, of both kinds of sizes."""
-    tiles = dict.fromkeys(tile for tile, _ in CUTLASS)
+    """All tiles in both layouts, of both kinds of sizes; clusters of known ones."""
+    tiles = dict.fromkeys(replace(tile, cluster=1) for tile, _ in CUTLASS)
     for sizes in SIZES:
         for tile in tiles:
             for layout in LAYOUTS:
                 yield Case(tile, layout, sizes)
+    for tile in tiles:
+        for layout in LAYOUTS:
+            yield Case(replace(tile, cluster=2), layout)
 
 
 def measure(case: Case, size: int = 4096) -> dict[str, Any]:
@@ -234,7 +242,7 @@ def main() -> None:
         record = (measure if given.once else cold)(case, given.size)
         records.append(record)
         beside = cutlass(case)
-        if beside is not None and case.sizes == SIZES[-1]:
+        if beside is not None and case.sizes == SIZES[0]:
             records.append(beside)
     path = store("hopper", records)
     columns = (

@@ -53,6 +53,12 @@ def i32(value: int) -> Any:
     return arith.constant(integer(32), value)
 
 
+def numbers(values: Iterable[int]) -> Any:
+    """An attribute of numbers, of 32 bits each."""
+    made: Any = ir  # upstream's stubs lack the class
+    return made.DenseI32ArrayAttr.get(list(values))
+
+
 def splat(kind: ir.Type, element: ir.Attribute) -> Any:
     """A constant vector of type `kind`, of equal elements."""
     return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, element))
@@ -201,17 +207,46 @@ def opaque(value: ir.Value) -> Any:
     By a move in inline assembly, which ptxas removes: LLVM neither computes it again
     where it is used, nor keeps other values to compute it of.
     """
-    word = integer(64)
-    moved = llvm.inline_asm(
-        word, [arith.index_cast(word, value)], "mov.b64 $0, $1;", "=l,l"
-    )
+    moved = opaque_word(arith.index_cast(integer(64), value))
     return arith.index_cast(ir.IndexType.get(), moved)
+
+
+def opaque_word(value: ir.Value) -> Any:
+    """The same of 64 bits."""
+    return llvm.inline_asm(integer(64), [value], "mov.b64 $0, $1;", "=l,l")
 
 
 def unrealized(kind: ir.Type, value: ir.Value) -> Any:
     """A value as another type, which a later conversion makes the same."""
     cast = "builtin.unrealized_conversion_cast"
     return ir.Operation.create(cast, [kind], [value]).results[0]
+
+
+# -- kernels ---------------------------------------------------------------------------
+
+
+def launch(blocks: Sequence[ir.Value], threads: int, cluster: int = 1) -> Any:
+    """A `gpu.launch` of so many threads along x, with an empty body.
+
+    cluster: blocks along x of a cluster; its body then has the numbers of the cluster
+        and of its sizes as further arguments
+    """
+    ones = [index(1), index(1)]
+    if cluster == 1:
+        return gpu.LaunchOp(tuple(blocks), (index(threads), *ones))
+    # The builder of the bindings has no clusters.
+    operands = [*blocks, index(threads), *ones, index(cluster), *ones]
+    # Besides tokens before them, bytes of shared memory and an async object behind.
+    segments = numbers([0, *[1] * len(operands), 0, 0])
+    made = ir.Operation.create(
+        "gpu.launch",
+        operands=operands,
+        attributes={"operandSegmentSizes": segments},
+        regions=1,
+    )
+    kinds = [ir.IndexType.get()] * 2 * len(operands)
+    made.regions[0].blocks.append(*kinds, arg_locs=[made.location] * len(kinds))
+    return made.opview
 
 
 # -- memory and lanes ------------------------------------------------------------------

@@ -20,17 +20,22 @@ from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
 
 # More K steps than slots, so that each slot is filled and freed several times.
 SIZES = {"m": 128, "n": 64, "k": 1024}
-SCHEDULE = "block=128,64,64 warp=16,64 stages=3,2"
+KERNELS = {
+    "a block": "block=128,64,64 warp=16,64 stages=3,2",
+    "a cluster": "block=64,64,64 warp=16,64 stages=3,2 cluster=2",
+}
+BLOCKS = {"a block": 1, "a cluster": 2}
 MODES = (("late", "lockstep"), ("early", "lockstep"), ("late", "descending"))
 # What is left out, and what a number becomes.
 LEFT_OUT = re.compile(
     r"wgmma\.(?:fence|commit_group|wait_group)|mbarrier\.arrive\.expect_tx"
     r"|mbarrier\.arrive\.shared|bar\.sync|mbarrier\.init|fence\.mbarrier_init"
-    r"|mbarrier\.try_wait"
+    r"|mbarrier\.try_wait|barrier\.cluster\.(?:arrive|wait)"
 )
 NUMBERS = {
     "wgmma.wait_group + 1": (r"(wgmma\.wait_group\.sync\.aligned\s+)1;", r"\g<1>2;"),
     "the last wgmma.wait_group + 1": (r"(wgmma\.wait_group\S+\s+)0;", r"\g<1>1;"),
+    "multicast to a block alone": (r"mov\.b16 (\t%rs\d+), 3;", r"mov.b16 \g<1>, 1;"),
     "setmaxnreg + 8": (r"(setmaxnreg\.inc\.sync\.aligned\.u32\s+)232;", r"\g<1>240;"),
 }
 # The loop's fence: accumulators that only wgmma of one shape access need none between
@@ -41,18 +46,18 @@ UNCHECKED = {"fence.mbarrier_init, 1 of 1"}
 
 
 @cache
-def kernel() -> tuple[str, Kernel, tuple[str, ...]]:
+def kernel(which: str) -> tuple[str, Kernel, tuple[str, ...]]:
     """The PTX, how it is launched, and the names of A, B and C."""
-    bundle = compiled(program(SIZES, "nt", out="f32"), SCHEDULE)
+    bundle = compiled(program(SIZES, "nt", out="f32"), KERNELS[which])
     function = bundle.functions[0]
     (one,) = function.kernels
     names = tuple(parameter.name for parameter in function.parameters)
     return bundle.code_of(one).ptx, one, names
 
 
-def mutants() -> dict[str, tuple[int, str]]:
+def mutants(which: str) -> dict[str, tuple[int, str]]:
     """By name: the line, and what stands there instead."""
-    lines = kernel()[0].split("\n")
+    lines = kernel(which)[0].split("\n")
     found: dict[str, list[tuple[int, str]]] = {}
     for number, line in enumerate(lines):
         hit = LEFT_OUT.search(line)
@@ -72,9 +77,9 @@ def mutants() -> dict[str, tuple[int, str]]:
     }
 
 
-def is_found(text: str) -> bool:
+def is_found(which: str, text: str) -> bool:
     """Whether a hazard, a fault or the numbers show that it is wrong."""
-    _, one, names = kernel()
+    _, one, names = kernel(which)
     a, b = operands(SIZES, "nt")
     want = product(a, b, "nt")
     for visibility, schedule in MODES:
@@ -88,7 +93,7 @@ def is_found(text: str) -> bool:
             if not isinstance(argument, SizeValue)
         ]
         options = EmulatorOptions(visibility, schedule, time_limit=20)
-        grid = (1, 1, 1)
+        grid = (BLOCKS[which], 1, 1)
         try:
             result = Emulation(options).run(
                 text, one.name, grid, one.block, given, one.shared_bytes
@@ -100,14 +105,23 @@ def is_found(text: str) -> bool:
     return False
 
 
-def test_unchanged_it_is_right_and_clean() -> None:
-    assert not is_found(kernel()[0])
+@pytest.mark.parametrize("which", KERNELS)
+def test_unchanged_it_is_right_and_clean(which: str) -> None:
+    assert not is_found(which, kernel(which)[0])
 
 
-@pytest.mark.parametrize("name", [one for one in mutants() if one not in UNCHECKED])
-def test_mutants_are_found(name: str) -> None:
-    number, changed = mutants()[name]
-    lines = kernel()[0].split("\n")
+@pytest.mark.parametrize(
+    ("which", "name"),
+    [
+        (which, one)
+        for which in KERNELS
+        for one in mutants(which)
+        if one not in UNCHECKED
+    ],
+)
+def test_mutants_are_found(which: str, name: str) -> None:
+    number, changed = mutants(which)[name]
+    lines = kernel(which)[0].split("\n")
     assert lines[number] != changed
     lines[number] = changed
-    assert is_found("\n".join(lines)) == (name not in EQUIVALENT)
+    assert is_found(which, "\n".join(lines)) == (name not in EQUIVALENT)

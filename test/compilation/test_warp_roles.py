@@ -309,6 +309,35 @@ def test_blocks_that_go_through_several_tiles_share_a_ring(stages: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+CLUSTERS = (
+    # Boxes of B side by side, and rows of one box; C beyond the edge.
+    ("block=128,128,64 warp=16,128 stages=4,2", "nn", (512, 200, 320)),
+    ("block=128,128,64 warp=16,128 stages=3,3", "nt", (500, 256, 320)),
+    ("block=256,64,64 warp=32,64 stages=3,1", "nt", (1024, 64, 128)),
+    # Several pairs of tiles for each cluster, in a raster; K in parts.
+    ("block=128,128,64 warp=16,128 stages=3,2 raster=4", "tt", (136 * 128, 96, 136)),
+    ("block=64,64,64 warp=16,64 stages=3,2 split_k=2", "nt", (128, 64, 512)),
+)
+
+
+@pytest.mark.parametrize(("schedule", "layout", "extents"), CLUSTERS)
+def test_blocks_of_a_cluster_copy_b_for_each_other(
+    schedule: str, layout: str, extents: tuple[int, int, int]
+) -> None:
+    sizes = dict(zip("mnk", extents, strict=True))
+    bundle = compiled(program(sizes, layout, out="f32"), f"{schedule} cluster=2")
+    text = bundle.code_of(bundle.functions[0].kernels[0]).ptx
+    assert ".reqnctapercluster 2" in text
+    assert "multicast::cluster" in text
+    assert "mbarrier.arrive.shared::cluster" in text
+    a, b = operands(sizes, layout)
+    want = product(a, b, layout)
+    number = CLUSTERS.index((schedule, layout, extents))
+    for mode in (MODES[0], MODES[1 + number]):
+        got = run(bundle, [a, b, np.zeros(want.shape, np.float32)], mode)
+        np.testing.assert_array_equal(got, want)
+
+
 def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:
     """Only the warps that compute read C before: others have no rows of it."""
     m, n, k = 134 * 128, 64, 192
@@ -407,6 +436,11 @@ def test_a_ring_has_an_arrival_for_each_warp() -> None:
             "sm_90a",
             "block=128,256,64 warp=16,256 stages=6,2",
             "294912 bytes of shared memory, sm_90a has 232448",
+        ),
+        (
+            "sm_90a",
+            "block=256,128,64 warp=32,128 stages=2,2 cluster=2",
+            "clusters of 2 blocks along M, where M=256 has 1: a smaller block M",
         ),
     ],
 )

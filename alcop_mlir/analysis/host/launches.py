@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
+from alcop_mlir.analysis.ir.clusters import (
+    CLUSTER_ARGUMENTS,
+    LAUNCH_ARGUMENTS,
+    cluster_sizes,
+    has_clusters,
+)
 from alcop_mlir.analysis.ir.loops import constant, defining_op, made_by
 from alcop_mlir.analysis.ir.memory import (
     NOALIAS,
@@ -37,8 +43,6 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import element_bytes
 
 _DIMENSIONS = 3
-# Block arguments of a launch: block ids, thread ids, grid sizes, block sizes.
-LAUNCH_ARGUMENTS = 4 * _DIMENSIONS
 # Operand that an op reads through, where it does not write through it.
 _READ_OPERAND = {
     "memref.copy": 0,
@@ -81,6 +85,7 @@ class KernelLaunch:
                   them itself
     buffers:      workgroup buffers
     shared_bytes: of all buffers
+    cluster:      number of blocks of a cluster along x, y, z; None without clusters
     """
 
     op: Any
@@ -92,6 +97,7 @@ class KernelLaunch:
     buffers: tuple[WorkgroupBuffer, ...]
     shared_bytes: int
     maps: tuple[Any, ...] = ()
+    cluster: tuple[int, ...] | None = None
 
     @property
     def static_grid(self) -> tuple[int, ...] | None:
@@ -102,8 +108,7 @@ class KernelLaunch:
     @property
     def shared_size(self) -> Any | None:
         """The bytes that the launch itself asks for, a value, or None."""
-        sizes = list(self.op.operands)[2 * _DIMENSIONS :]
-        return sizes[0] if sizes else None
+        return self.op.opview.dynamicSharedMemorySize
 
 
 @dataclass(frozen=True)
@@ -210,16 +215,25 @@ def _read(launch: ir.Operation, stored: Collection[str]) -> KernelLaunch:
         buffers=buffers,
         shared_bytes=shared_bytes,
         maps=found.maps,
+        cluster=_cluster(launch),
     )
+
+
+def _cluster(launch: ir.Operation) -> tuple[int, ...] | None:
+    if not has_clusters(launch):
+        return None
+    sizes = cluster_sizes(launch)
+    if sizes is None:
+        raise _Refused(launch, "has clusters of a size that is not constant")
+    return sizes
 
 
 def _check_form(launch: ir.Operation) -> None:
     segments = list(launch.attributes["operandSegmentSizes"])
     if segments[0] or list(launch.results):
         raise _Refused(launch, "is asynchronous, expected a launch that waits")
-    if any(segments[1 + 2 * _DIMENSIONS : 1 + 3 * _DIMENSIONS]):
-        raise _Refused(launch, "has clusters, expected blocks only")
-    if len(launch.regions[0].blocks[0].arguments) != LAUNCH_ARGUMENTS:
+    expected = LAUNCH_ARGUMENTS + has_clusters(launch) * CLUSTER_ARGUMENTS
+    if len(launch.regions[0].blocks[0].arguments) != expected:
         reason = "has private attributions, expected values or shared memory"
         raise _Refused(launch, reason)
 

@@ -15,7 +15,7 @@ Management"), patterns those of PTX ISA, "Tensor swizzling modes".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -70,6 +70,27 @@ class TensorBoxes:
     def columns(self) -> int:
         """Elements of a row of a box."""
         return self.box[-1]
+
+    def in_parts(self, parts: int) -> TensorBoxes | None:
+        """The boxes of one of so many equal parts of the tile; None where it has none.
+
+        Of several boxes some, the first ones first; of one box some rows, of whole
+        patterns of the swizzle.
+        """
+        if self.count % parts == 0:
+            return replace(self, count=self.count // parts)
+        dim = next((n for n, one in enumerate(self.box[:-1]) if one > 1), None)
+        if self.count > 1 or dim is None or self.box[dim] % parts:
+            return None
+        box = list(self.box)
+        box[dim] //= parts
+        rows = math.prod(box[:-1])
+        return None if rows % ROWS_OF_PATTERN else replace(self, box=tuple(box))
+
+    def cut(self, part: TensorBoxes) -> int:
+        """The dimension along which such a part is one."""
+        pairs = enumerate(zip(self.box, part.box, strict=True))
+        return next((n for n, (one, other) in pairs if one != other), len(self.box) - 1)
 
 
 def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:

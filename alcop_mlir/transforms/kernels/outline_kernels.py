@@ -49,7 +49,7 @@ from functools import partial
 from typing import Any
 
 from alcop_mlir.analysis.host import launches
-from alcop_mlir.analysis.host.launches import LAUNCH_ARGUMENTS, KernelLaunch
+from alcop_mlir.analysis.host.launches import KernelLaunch
 from alcop_mlir.analysis.ir.alignment import base_alignment
 from alcop_mlir.analysis.ir.constant_arrays import stored_global
 from alcop_mlir.analysis.ir.memory import is_workgroup
@@ -205,6 +205,8 @@ def _make_kernel(
             known_block_size=launch.block,
             known_grid_size=launch.static_grid,
         )
+    if launch.cluster is not None:
+        kernel.attributes["known_cluster_size"] = build.numbers(launch.cluster)
     # The builder's own `kernel=True` writes `gpu.kernel`, which the op does not read.
     kernel.attributes["kernel"] = ir.UnitAttr.get()
     entry = kernel.add_entry_block()
@@ -303,7 +305,9 @@ def _replace_ids(launch: KernelLaunch, arguments: list[Any]) -> None:
         *(partial(build.index, size) for size in grid or ()),
         *(partial(build.index, size) for size in launch.block),
     ]
-    assert len(makers) == len(arguments) == LAUNCH_ARGUMENTS
+    if launch.cluster is not None:
+        makers += [partial(gpu.cluster_id, axis) for axis in axes]
+        makers += [partial(build.index, size) for size in launch.cluster]
     for argument, make in zip(arguments, makers, strict=True):
         if list(argument.uses):
             argument.replace_all_uses_with(make())

@@ -7,6 +7,9 @@ After:   gpu.launch blocks(%b, %y, %z) in (132, 1, 1) {
            scf.for %tile = %b to 512 step 132 {
              %bx = %tile % 16 ; %by = %tile / 16 ; tile(%bx, %by, 0) } }
 
+In clusters of two blocks, clusters go through pairs of tiles: the loop has the numbers
+of clusters, and a block computes the same one of each pair.
+
 Warps that copy then begin with the next tile while others still store the one before,
 and a block sets up its mbarriers once. Only launches of which no two blocks fit on an
 SM, as those of two and more warpgroups that compute, and which have more blocks than
@@ -22,6 +25,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.clusters import LAUNCH_ARGUMENTS, cluster_sizes
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import ALLOCATIONS
 from alcop_mlir.analysis.ir.walk import walk
@@ -72,13 +76,21 @@ def _fills_an_sm(launch: ir.Operation) -> bool:
 
 
 def _loop_over_tiles(launch: ir.Operation, grid: list[int], sms: int) -> None:
+    """Give each block, or each cluster, the tiles that are so many numbers apart."""
     block = launch.regions[0].blocks[0]
-    ids = list(block.arguments)[:_DIMENSIONS]
-    sizes = list(block.arguments)[2 * _DIMENSIONS : 3 * _DIMENSIONS]
+    arguments = list(block.arguments)
+    sizes = arguments[2 * _DIMENSIONS : 3 * _DIMENSIONS]
+    cluster = cluster_sizes(launch)
+    first = 0 if cluster is None else LAUNCH_ARGUMENTS
+    ids = arguments[first : first + _DIMENSIONS]
+    apart = cluster or (1,) * _DIMENSIONS
+    tiles = [count // one for count, one in zip(grid, apart, strict=True)]
     ops = [op.operation for op in block.operations][:-1]
     with launch.location:
         with ir.InsertionPoint(launch):
-            counts = [build.index(sms), build.index(1), build.index(1)]
+            at_once = sms // math.prod(apart)
+            blocks = at_once * math.prod(apart)
+            counts = [build.index(blocks), build.index(1), build.index(1)]
         for number, count in enumerate(counts):
             launch.operands[number] = count
         with ir.InsertionPoint.at_block_begin(block):
@@ -89,10 +101,10 @@ def _loop_over_tiles(launch: ir.Operation, grid: list[int], sms: int) -> None:
             places: list[Any] = []
 
             def tile(number: ir.Value, _: list[Any]) -> None:
-                z, y, x = build.coordinates(number, list(reversed(grid)))
+                z, y, x = build.coordinates(number, list(reversed(tiles)))
                 places.extend((x, y, z))
 
-            loop = build.for_loop((0, math.prod(grid), sms), [], tile)
+            loop = build.for_loop((0, math.prod(tiles), at_once), [], tile)
         for old, new in zip(ids, places, strict=True):
             old.replace_all_uses_with(new)
         loop.operation.operands[0] = ids[0]

@@ -39,6 +39,10 @@ loop, as far as that has no effect. Barriers of the loop are dropped: each had o
 copies only. A loop in a loop over tiles, as alcop-make-persistent makes it, becomes one
 in each role: slots and phases go on from tile to tile.
 
+In a launch with clusters, a tile that all blocks of a cluster have is copied by each in
+part, and for all of them (multicast); a slot is then free when all of them have read
+it. The blocks wait for each other before the first copy, and at the end.
+
 A tile lies in its buffer as TMA leaves it: boxes as wide as a swizzle's pattern, one
 after the other, each swizzled, which `alcop.boxes` says on the allocation. Contractions
 that read it are marked `alcop.wgmma`: alcop-lower-mma gives wgmma the descriptors of
@@ -57,12 +61,13 @@ from typing import Any
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.clusters import cluster_size, is_of_cluster
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import body
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_repeatable
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragments import CONTRACT
-from alcop_mlir.analysis.layout.tensor_boxes import tensor_boxes
+from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes, tensor_boxes
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plans
 from alcop_mlir.analysis.pipelining.plans.plan_check import check
@@ -77,6 +82,7 @@ from alcop_mlir.target import WARP_SIZE, WARPGROUP
 from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
 from alcop_mlir.transforms.pipelining.tensor_loads import (
     Barriers,
+    Cluster,
     TensorLoad,
     make_map,
 )
@@ -85,6 +91,8 @@ from alcop_mlir.transforms.pipelining.warp_roles import (
     CopyingRole,
     Frame,
     Ring,
+    Signal,
+    to_word,
 )
 
 _THREADS_X = 3  # operand of a gpu.launch: blocks along x, y, z come first
@@ -109,9 +117,10 @@ def _specialize(bound: BoundPlan) -> None:
     block = enclosing(loop)
     if block is None or block.op.name != "gpu.launch" or block.threads is None:
         raise PassError(loop, "has roles, expected a loop of a gpu.launch along x")
+    size = cluster_size(block.op)
     copies = [op for _, op in bound.named(FILL)]
     slot = _slot(bound, copies)
-    loads = [_load(op, block.op) for op in copies]
+    loads = [_load(op, block.op, size) for op in copies]
     for load in loads:
         _mark_buffer(load)
     for op in walk(loop, CONTRACT):
@@ -121,32 +130,72 @@ def _specialize(bound: BoundPlan) -> None:
     frame = _frame(loop, block.op)
     with loop.location, ir.InsertionPoint(frame.outermost):
         thread = _add_warps(block.op, block.threads)
-        ring = _make_ring(bound, slot, thread, block.threads)
-        copying = CopyingRole(ring, frame, loads)
-        computing = ComputingRole(
-            ring, frame, copies, inner, bound.plan.streams[-1].in_flight
-        )
-        warp, first = build.warp_number(thread), block.threads // WARP_SIZE
-        is_copying = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(first))
+        warps = block.threads // WARP_SIZE
+        ring = _make_ring(bound, slot, thread, warps, size)
+        warp = build.warp_number(thread)
+        is_copying = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(warps))
         registers = resources.role_registers(block.threads)
 
         def copy() -> None:
             _set_registers("decrease", registers and registers[0])
-            build.branch(_is(warp, first), lambda: _elected(copying.build))
+            role = CopyingRole(ring, frame, loads, _cluster(size))
+            build.branch(_is(warp, warps), lambda: _elected(role.build))
 
         def compute() -> None:
             _set_registers("increase", registers and registers[1])
-            computing.build(_is(build.rem(thread, WARP_SIZE), 0))
+            signal = _signal(ring, build.rem(thread, WARP_SIZE), size)
+            in_flight = bound.plan.streams[-1].in_flight
+            ComputingRole(ring, frame, copies, inner, in_flight, signal).build()
 
         build.branch(is_copying, copy, compute)
+        _meet(size)
     frame.erase()
 
 
-def _load(copy: ir.Operation, launch: ir.Operation) -> TensorLoad:
+def _cluster(size: int) -> Cluster | None:
+    """The cluster of the block, where it has other ones."""
+    if size == 1:
+        return None
+    return Cluster(size, gpu.cluster_block_id(gpu.Dimension.x))
+
+
+def _signal(ring: Ring, lane: ir.Value, size: int) -> Signal:
+    """By a lane of each warp, to each block of the cluster: they fill it together."""
+    if size == 1:
+        return Signal(_is(lane, 0), ring.empty)
+    block = to_word(build.rem(lane, size))
+    speaks = arith.cmpi(arith.CmpIPredicate.ult, to_word(lane), build.i32(size))
+    return Signal(speaks, ring.empty.of_block(block))
+
+
+def _meet(size: int) -> None:
+    """Let the blocks of a cluster wait for each other; none where they are alone.
+
+    Behind the roles: an mbarrier of a block that has ended must not be arrived at (PTX
+    ISA, "Distributed shared memory").
+    """
+    if size > 1:
+        nvvm.ClusterArriveOp()
+        nvvm.ClusterWaitOp()
+
+
+def _load(copy: ir.Operation, launch: ir.Operation, size: int) -> TensorLoad:
     boxes = tensor_boxes(copy)
     if isinstance(boxes, str):
         raise PassError(copy, f"is planned as a copy by TMA: {boxes}")
-    return TensorLoad(boxes, make_map(boxes, launch), copy.operands[1])
+    part = _part(boxes, launch, size)
+    made = make_map(part or boxes, launch)
+    return TensorLoad(boxes, made, copy.operands[1], part)
+
+
+def _part(boxes: TensorBoxes, launch: ir.Operation, size: int) -> TensorBoxes | None:
+    """What a block loads of a tile that all of its cluster have; None where it is its
+    own.
+    """
+    offsets = [one for parts in boxes.offsets for one in parts]
+    if size == 1 or not is_of_cluster(offsets, launch):
+        return None
+    return boxes.in_parts(size)
 
 
 def _slot(bound: BoundPlan, copies: list[Any]) -> int:
@@ -202,19 +251,27 @@ def _add_warps(launch: ir.Operation, threads: int) -> Any:
     return arguments[_THREAD]
 
 
-def _make_ring(bound: BoundPlan, slot: int, thread: ir.Value, threads: int) -> Ring:
-    """The mbarriers of the slots, initialised by a thread, before all see them."""
+def _make_ring(
+    bound: BoundPlan, slot: int, thread: ir.Value, warps: int, size: int
+) -> Ring:
+    """The mbarriers of the slots, initialised by a thread, before all see them.
+
+    A slot is free when all warps that compute have read it, of each block that it is
+    filled for, and which fill it.
+    """
     slots = bound.plan.rings[0].slots
     full, empty = Barriers.create(slots), Barriers.create(slots)
 
     def initialise() -> None:
         for number in range(slots):
             full.initialise(number, 1)
-            empty.initialise(number, threads // WARP_SIZE)
+            empty.initialise(number, warps * size)
         nvvm.FenceMbarrierInitOp()
 
     build.branch(_is(thread, 0), initialise)
-    gpu.barrier()
+    if size == 1:
+        gpu.barrier()
+    _meet(size)
     return Ring(full, empty, slots, slot)
 
 

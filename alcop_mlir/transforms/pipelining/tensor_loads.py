@@ -16,13 +16,16 @@ from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
-from alcop_mlir.bindings import ir, memref, nvgpu
+from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
 
 # Nanoseconds that a try_wait may sleep before it looks again: PTX ISA,
 # mbarrier.try_wait, suspendTimeHint. As CUTLASS has it, beyond any wait.
 _TICKS = 10_000_000
+_OF_CLUSTER = "!llvm.ptr<7>"  # an address in shared memory of any of its blocks
+_DYNAMIC = -(1 << 31)  # of llvm.getelementptr: an index that is a value
+_ANYWHERE = 0  # flags of llvm.getelementptr
 
 
 def make_map(boxes: TensorBoxes, launch: ir.Operation) -> Any:
@@ -59,11 +62,17 @@ def _on_host(value: ir.Value, launch: ir.Operation, known: dict[Any, Any]) -> An
 
 @dataclass(frozen=True)
 class TensorLoad:
-    """The loads of a tile into a slot of the buffer that `target` is a view of."""
+    """The loads of a tile into a slot of the buffer that `target` is a view of.
+
+    boxes: of the whole tile
+    part:  the boxes that a block of a cluster loads for all of its blocks, of equal
+           parts; None where it loads the whole tile for itself
+    """
 
     boxes: TensorBoxes
     map: Any
     target: Any
+    part: TensorBoxes | None = None
 
     @property
     def buffer(self) -> Any:
@@ -91,23 +100,40 @@ class TensorLoad:
         """Bring the tensor map to where the copy engine looks for it."""
         nvgpu.TmaPrefetchOp(self.map)
 
-    def issue(self, mapping: Mapping[Any, Any], slot: ir.Value, full: Barriers) -> None:
+    def issue(
+        self,
+        mapping: Mapping[Any, Any],
+        slot: ir.Value,
+        full: Barriers,
+        cluster: Cluster | None,
+    ) -> None:
         """Build the loads; `mapping` has the values of this iteration."""
         kind = self.buffer.type
         slot_elements = math.prod(kind.shape[1:])
         first = build.mul(slot, build.index(slot_elements))
-        offsets = [_sum(parts, mapping) for parts in self.boxes.offsets]
-        for number in range(self.boxes.count):
-            *outer, column = offsets
-            if number:
-                column = build.add(column, number * self.boxes.columns)
-            coordinates = [build.value(one) for one in (column, *reversed(outer))]
-            box = self._box(build.add(first, number * self.boxes.elements))
-            nvgpu.TmaAsyncLoadOp(box, full.group, self.map, coordinates, slot)
+        *outer, column = (_sum(parts, mapping) for parts in self.boxes.offsets)
+        loaded, mask = self.boxes, None
+        if self.part is not None and cluster is not None:
+            loaded, mask = self.part, cluster.mask
+            whole = loaded.count * loaded.elements
+            first = build.add(first, build.mul(cluster.rank, whole))
+            places = [*outer, column]
+            dim = self.boxes.cut(loaded)
+            extent = loaded.box[dim] * (loaded.count if dim == len(outer) else 1)
+            places[dim] = build.add(places[dim], build.mul(cluster.rank, extent))
+            *outer, column = places
+        for number in range(loaded.count):
+            at = build.add(column, number * loaded.columns) if number else column
+            coordinates = [build.value(one) for one in (at, *reversed(outer))]
+            offset = build.add(first, number * loaded.elements)
+            box = self._box(loaded, offset)
+            nvgpu.TmaAsyncLoadOp(
+                box, full.group, self.map, coordinates, slot, multicastMask=mask
+            )
 
-    def _box(self, offset: Any) -> Any:
+    def _box(self, boxes: TensorBoxes, offset: Any) -> Any:
         """The box at an offset in elements, as a memref."""
-        kind, box = self.buffer.type, list(self.boxes.box)
+        kind, box = self.buffer.type, list(boxes.box)
         strides = [math.prod(box[n + 1 :]) for n in range(len(box))]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
         layout = ir.StridedLayoutAttr.get(dynamic, strides)
@@ -166,6 +192,52 @@ class Barriers:
         """Arrive."""
         nvgpu.MBarrierArriveOp(self.group, slot)
 
+    def of_block(self, number: ir.Value) -> RemoteBarriers:
+        """The same ones of a block of the cluster, by its number of 32 bits."""
+        address = nvgpu.mbarrier_get(build.integer(64), self.group, build.index(0))
+        own = llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), address)
+        return RemoteBarriers(nvvm.mapa(ir.Type.parse(_OF_CLUSTER), own, number))
+
     def wait(self, slot: ir.Value, parity: ir.Value) -> None:
         """Wait for the end of the phase of this parity, an i1."""
         nvgpu.mbarrier_try_wait_parity(self.group, parity, build.index(_TICKS), slot)
+
+
+@dataclass(frozen=True)
+class RemoteBarriers:
+    """The mbarriers of a ring in another block of the cluster.
+
+    first: where the first lies, in the shared memory of the cluster (PTX ISA, mapa)
+    """
+
+    first: Any
+
+    def arrive(self, slot: ir.Value) -> None:
+        """Arrive, as CUTLASS does: of the scope of the block.
+
+        What it orders are reads by wgmma, which have ended, and copies by TMA. In the
+        scope of the cluster ptxas would wait for all memory (MEMBAR.ALL.GPU).
+        """
+        word = build.integer(64)
+        place = arith.index_cast(word, slot)
+        address = llvm.GEPOp(
+            self.first.type, self.first, [place], [_DYNAMIC], word, _ANYWHERE
+        )
+        nvvm.MBarrierArriveOp(address.result)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The blocks of a cluster, as one of them sees it.
+
+    size: blocks
+    rank: the number of the block in it, an index
+    """
+
+    size: int
+    rank: Any
+
+    @property
+    def mask(self) -> Any:
+        """All blocks, for a copy that reaches each: PTX ISA, cp.async.bulk.tensor."""
+        return arith.constant(build.integer(16), (1 << self.size) - 1)

@@ -25,7 +25,12 @@ from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.bindings import arith, ir, nvvm
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.pipelining.tensor_loads import Barriers, TensorLoad
+from alcop_mlir.transforms.pipelining.tensor_loads import (
+    Barriers,
+    Cluster,
+    RemoteBarriers,
+    TensorLoad,
+)
 
 # Values of the program as it was, to those of a role.
 Mapped = dict[Any, Any]
@@ -111,6 +116,7 @@ class CopyingRole:
     ring: Ring
     frame: Frame
     loads: Sequence[TensorLoad]
+    cluster: Cluster | None
 
     def build(self) -> None:
         """Build all tiles, from the first slot on; as if each had just been freed."""
@@ -162,7 +168,7 @@ class CopyingRole:
             ops = [one.operation for one in inner.operations]
             for load in self.loads:
                 _clone_needed(load.needed, ops, inner, mapped)
-                load.issue(mapped, at, self.ring.full)
+                load.issue(mapped, at, self.ring.full, self.cluster)
             following = [yielded(loop, one) for one in others]
             _clone_needed(following, ops, inner, mapped)
             made = [mapped.get(value, value) for value in following]
@@ -188,11 +194,29 @@ class CopyingRole:
 
 
 @dataclass(frozen=True)
+class Signal:
+    """How a warp says that it has read a slot.
+
+    speaks: whether a lane does it for its warp; of a cluster, a lane for each block
+    to:     the mbarriers that the lane arrives at
+    """
+
+    speaks: ir.Value
+    to: Barriers | RemoteBarriers
+
+    def free(self, slot: ir.Value, condition: ir.Value | None) -> None:
+        """Free a slot, of 32 bits, where the condition holds."""
+        speaks = build.both(condition, self.speaks)
+        build.branch(speaks, lambda: self.to.arrive(to_index(slot)))
+
+
+@dataclass(frozen=True)
 class ComputingRole:
     """Warps that read slot after slot, as these are filled, and free them.
 
     copies, inner: ops of the loop that the other role does, and that are unrolled
     in_flight:     groups of wgmma that an iteration leaves unfinished
+    signal:        how a warp says that it has read a slot
     """
 
     ring: Ring
@@ -200,37 +224,34 @@ class ComputingRole:
     copies: Collection[Any]
     inner: Collection[Any]
     in_flight: int
+    signal: Signal
 
-    def build(self, signals: ir.Value) -> None:
-        """Build all tiles. signals: whether a lane speaks for its warp."""
+    def build(self) -> None:
+        """Build all tiles, from the first slot on."""
         slot, parity = build.i32(0), arith.constant(build.integer(1), 0)
         tiles = self.frame.tiles
         if tiles is None:
-            self._tile({}, slot, parity, signals)
+            self._tile({}, slot, parity)
             return
 
         def step(index: ir.Value, values: list[Any]) -> list[Any]:
             mapped = {body(tiles).arguments[0]: index}
             slot, parity = values
-            return self._tile(mapped, slot, parity, signals)
+            return self._tile(mapped, slot, parity)
 
         build.for_loop(bounds(tiles), [slot, parity], step)
 
-    def _tile(
-        self, mapped: Mapped, slot: ir.Value, parity: ir.Value, signals: ir.Value
-    ) -> list[Any]:
+    def _tile(self, mapped: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
         """Build a tile; the slot behind its last one, and its parity."""
         for op in self.frame.before:
             build.clone(op, mapped)
-        *results, slot, parity = self._loop(mapped, slot, parity, signals)
+        *results, slot, parity = self._loop(mapped, slot, parity)
         mapped.update(zip(self.frame.loop.results, results, strict=True))
         for op in self.frame.behind:
             build.clone(op, mapped)
         return [slot, parity]
 
-    def _loop(
-        self, mapped: Mapped, slot: ir.Value, parity: ir.Value, signals: ir.Value
-    ) -> list[Any]:
+    def _loop(self, mapped: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
         """Build the loop: its results, then the next slot and parity."""
         inits = [mapped.get(one, one) for one in init_args(self.frame.loop)]
         trips = trip_count(self.frame.loop)
@@ -238,7 +259,7 @@ class ComputingRole:
             return [*inits, slot, parity]
 
         def run() -> list[Any]:
-            return self._iterations(mapped, inits, slot, parity, signals)
+            return self._iterations(mapped, inits, slot, parity)
 
         if trips is not None:
             return run()
@@ -249,18 +270,13 @@ class ComputingRole:
         return build.branch(some, run, lambda: none, [one.type for one in none])
 
     def _iterations(
-        self,
-        mapped: Mapped,
-        inits: list[Any],
-        slot: ir.Value,
-        parity: ir.Value,
-        signals: ir.Value,
+        self, mapped: Mapped, inits: list[Any], slot: ir.Value, parity: ir.Value
     ) -> list[Any]:
         """The first iteration, then the others, of at least one."""
         lower = bounds(self.frame.loop)[0]
         first = self._iteration(mapped, mapped.get(lower, lower), inits, slot, parity)
         if not self.in_flight:
-            self._finish(slot, signals)
+            self._finish(slot)
         olds = [slot] * self.in_flight
         slot, parity = self.ring.next(slot, parity)
         count = len(inits)
@@ -270,7 +286,7 @@ class ComputingRole:
             index = self.frame.index(number, mapped)
             following = self._iteration(mapped, index, carried, slot, parity)
             old, *olds = [*olds, slot]
-            self._finish(old, signals, number)
+            self._finish(old, number)
             return [*following, *self.ring.next(slot, parity), *olds]
 
         trips = self.frame.trips(mapped)
@@ -280,7 +296,7 @@ class ComputingRole:
         nvvm.WgmmaWaitGroupSyncOp(0)
         results = list(loop.results)
         if self.frame.tiles is not None:
-            self._release(results[count + 2 :], trips, signals)
+            self._release(results[count + 2 :], trips)
         return results[: count + 2]
 
     def _iteration(
@@ -308,30 +324,27 @@ class ComputingRole:
         made[counter] = carried[counter]  # the ring counts
         return made
 
-    def _finish(
-        self, old: ir.Value, signals: ir.Value, number: ir.Value | None = None
-    ) -> None:
+    def _finish(self, old: ir.Value, number: ir.Value | None = None) -> None:
         """Wait for all but `in_flight` groups; free the slot that was read last.
 
         number: of the iteration; None of the first
         """
         nvvm.WgmmaWaitGroupSyncOp(self.in_flight)
+        late = None
         if self.in_flight > 1:
             # The first iterations free nothing.
             most = arith.CmpIPredicate.uge
             late = arith.cmpi(most, number, build.i32(self.in_flight))
-            signals = arith.andi(signals, late)
-        build.branch(signals, lambda: self.ring.empty.arrive(to_index(old)))
+        self.signal.free(old, late)
 
-    def _release(self, olds: Sequence[Any], trips: ir.Value, signals: ir.Value) -> None:
+    def _release(self, olds: Sequence[Any], trips: ir.Value) -> None:
         """Free the slots that the last iterations have read, the oldest first."""
         for place, old in enumerate(olds):
-            read = signals
+            done = None
             if len(olds) > 1:
                 least = build.i32(len(olds) - place)
                 done = arith.cmpi(arith.CmpIPredicate.uge, trips, least)
-                read = arith.andi(signals, done)
-            build.branch(read, lambda old=old: self.ring.empty.arrive(to_index(old)))
+            self.signal.free(old, done)
 
 
 def _clone_needed(

@@ -234,6 +234,7 @@ class _Choice:
             )
         resources.check_sweeps(schedule, contraction.k, contraction.taps)
         resources.check_rectangle(schedule, contraction.places)
+        resources.check_cluster(schedule, contraction.m)
 
     def _fits_groups(self, step: int) -> bool:
         """Whether a K step is a part of one group, or several whole ones."""

@@ -9,6 +9,9 @@ has room for 2^31 - 1, and each block divides its number once:
 
 The number of a matrix in a batch of several loops, of which each block then knows the
 iteration, is divided once by the sizes of the inner ones.
+
+In clusters, tiles in a column that follow one another are those of a cluster's blocks:
+the grid above is one of clusters, of which each has so many blocks along x.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.target import MAX_GRID
 from alcop_mlir.transforms.linalg.matrices import Size
@@ -29,6 +32,7 @@ from alcop_mlir.transforms.tiling.raster import (
 
 # Of the block arguments of a gpu.launch, the first grid size: after block, thread ids.
 _GRID_SIZE = 6
+_CLUSTER = 12  # the first number of the cluster: after block sizes
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class TileGrid:
     batches:       of the loops of the batch that index the outputs, by letter
     tile:          rows and columns of C
     raster:        rows of tiles in a group
+    cluster:       blocks of a cluster, which divides the number of rows of tiles
     """
 
     rows: Size
@@ -48,19 +53,20 @@ class TileGrid:
     batches: Mapping[str, Size]
     tile: tuple[int, int]
     raster: int
+    cluster: int = 1
 
     @property
     def is_flat(self) -> bool:
         """Whether all blocks lie along x."""
-        rows, batch = _tiles(self.rows, self.tile[0]), self.batch.known
+        rows, batch = _tiles(self.rows, self._rows_of_cluster), self.batch.known
         if rows is None or batch is None:
             return True
         return rows > MAX_GRID[1] or batch > MAX_GRID[2]
 
     def blocks(self) -> tuple[Any, Any, Any]:
         """Along x, y and z, as values on the host."""
-        tile_m, tile_n = self.tile
-        columns, rows = self.columns.blocks(tile_n), self.rows.blocks(tile_m)
+        columns = build.mul(self.columns.blocks(self.tile[1]), self.cluster)
+        rows = self.rows.blocks(self._rows_of_cluster)
         if not self.is_flat:
             return columns, rows, self.batch.given
         total = build.mul(columns, rows)
@@ -73,25 +79,36 @@ class TileGrid:
         launch's body.
         """
         row, column, matrix = self._numbers(arguments)
+        if self.cluster > 1:
+            rank = gpu.cluster_block_id(gpu.Dimension.x)
+            row = build.add(build.mul(row, self.cluster), rank)
         sizes = [_below_limit(size) for size in self.batches.values()]
         indices = build.coordinates(matrix, sizes)
         return row, column, dict(zip(self.batches, indices, strict=True))
 
     def _numbers(self, arguments: Sequence[ir.Value]) -> tuple[Any, Any, Any]:
-        """Row and column of a block, and the number of its matrix."""
-        x, y, z = arguments[:3]
-        known = _tiles(self.rows, self.tile[0])
+        """Row and column of a block, or of a cluster, and the number of its matrix."""
+        first = _CLUSTER if self.cluster > 1 else 0
+        x, y, z = arguments[first : first + 3]
+        known = _tiles(self.rows, self._rows_of_cluster)
+        raster = max(1, self.raster // self.cluster)
         if not self.is_flat and known is not None:
             columns: Any = _tiles(self.columns, self.tile[1])
-            columns = arguments[_GRID_SIZE] if columns is None else columns
-            return *tile_of_block(self.raster, (x, y), known, columns), z
-        rows = _counted(self.rows, self.tile[0])
+            if columns is None:
+                columns = build.div(arguments[_GRID_SIZE], self.cluster)
+            return *tile_of_block(raster, (x, y), known, columns), z
+        rows = _counted(self.rows, self._rows_of_cluster)
         columns = _counted(self.columns, self.tile[1])
         batch, number = build.index(0), x
         if self.batch.known != 1:
             blocks = _product(rows, columns)
             batch, number = build.div(x, blocks), build.rem(x, blocks)
-        return *tile_of_number(self.raster, number, rows, columns), batch
+        return *tile_of_number(raster, number, rows, columns), batch
+
+    @property
+    def _rows_of_cluster(self) -> int:
+        """Rows of C that the blocks of a cluster compute."""
+        return self.tile[0] * self.cluster
 
 
 def _tiles(size: Size, tile: int) -> int | None:

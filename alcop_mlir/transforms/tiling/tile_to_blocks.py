@@ -137,10 +137,7 @@ def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         rows = rectangles.numbers(sizes["m"].known or 0)
         sizes = {**sizes, "m": Size(rows, build.index(rows), build.index(rows))}
     grid = _grid(contraction, sizes)
-    launch = gpu.LaunchOp(
-        grid.blocks(),
-        tuple(build.index(threads) for threads in (schedule.threads, 1, 1)),
-    )
+    launch = build.launch(grid.blocks(), schedule.threads, schedule.cluster)
     source = alcop.schedule_source(contraction.op)
     alcop.put_schedule(launch, schedule.to_dict(), source)
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(
@@ -177,6 +174,7 @@ def _grid(contraction: TiledContraction, sizes: dict[str, Size]) -> TileGrid:
         batches,
         tile=schedule.block[:2],
         raster=schedule.raster,
+        cluster=schedule.cluster,
     )
 
 

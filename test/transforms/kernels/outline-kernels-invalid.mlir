@@ -83,10 +83,10 @@ func.func @attribution() {
 
 // -----
 
-func.func @clusters() {
+func.func @clusters(%size: index) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{has clusters, expected blocks only}}
-  gpu.launch clusters(%cx, %cy, %cz) in (%nx = %c1, %ny = %c1, %nz = %c1)
+  // expected-error @+1 {{has clusters of a size that is not constant}}
+  gpu.launch clusters(%cx, %cy, %cz) in (%nx = %size, %ny = %c1, %nz = %c1)
              blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     gpu.terminator

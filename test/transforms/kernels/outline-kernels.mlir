@@ -90,6 +90,27 @@ func.func @ids(%n: index, %a: memref<4xindex>) {
 
 // -----
 
+// The size of a cluster is a property of the kernel.
+// CHECK-LABEL: func.func @clusters
+// CHECK:       gpu.func @clusters({{.*}} known_cluster_size = array<i32: 2, 1, 1>
+// CHECK:         %[[C:.*]] = gpu.cluster_id x
+// CHECK-NEXT:    %[[SIZE:.*]] = arith.constant 2 : index
+// CHECK-NEXT:    "test.use"(%[[C]], %[[SIZE]])
+func.func @clusters(%n: index) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch clusters(%cx, %cy, %cz) in (%scx = %c2, %scy = %c1, %scz = %c1)
+             blocks(%bx, %by, %bz) in (%gx = %n, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
+    "test.use"(%cx, %scx) : (index, index) -> ()
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // Sizes that are not static follow the pointers, scalars follow the sizes.
 // CHECK-LABEL: func.func @dynamic
 // CHECK-SAME:    %[[A:.*]]: memref<?x?x8xf16>, %[[N:.*]]: index, %[[X:.*]]: f32

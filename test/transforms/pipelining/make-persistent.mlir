@@ -52,3 +52,24 @@ func.func @few_tiles(%v: f16, %C: memref<512xf16>) {
   } {alcop.schedule = #alcop.schedule<{block = [128, 128, 32], warp = [64, 64], stages = [3, 2]}>}
   return
 }
+
+// -----
+
+// 128 clusters of two blocks, of which 66 run at once: a block keeps its place in one.
+// CHECK-LABEL: @clusters
+// CHECK:       gpu.launch clusters(%[[C:.*]], %{{.*}}, %{{.*}}) in ({{.*}}) blocks({{.*}}) in (%{{.*}} = %c132
+// CHECK:         scf.for %[[PAIR:.*]] = %[[C]] to %c128{{.*}} step %c66
+// CHECK:           %[[X:.*]] = arith.remui %[[PAIR]], %c16
+// CHECK:           memref.store %{{.*}}, %{{.*}}[%[[X]]]
+func.func @clusters(%v: f16, %C: memref<512xf16>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c256 = arith.constant 256 : index
+  gpu.launch clusters(%cx, %cy, %cz) in (%scx = %c2, %scy = %c1, %scz = %c1) blocks(%bx, %by, %bz) in (%gx = %c32, %gy = %c8, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    memref.store %v, %C[%cx] : memref<512xf16>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [128, 256, 64], warp = [16, 256], stages = [4, 2], engine = "wgmma", cluster = 2}>}
+  return
+}

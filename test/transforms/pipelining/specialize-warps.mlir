@@ -85,3 +85,77 @@ func.func @roles(%A: memref<256x512xf16>, %B: memref<512x256xf16>, %C: memref<25
   } {alcop.schedule = #alcop.schedule<{block = [128, 128, 64], warp = [16, 128], stages = [4, 2], engine = "wgmma"}>}
   return
 }
+
+// -----
+
+// Both blocks of a cluster have the same columns: each copies one of the two boxes of B to
+// both, and frees a slot in both.
+// CHECK-LABEL: @clusters
+// CHECK:       %[[MAP_A:.*]] = nvgpu.tma.create.descriptor
+// CHECK:       %[[MAP_B:.*]] = nvgpu.tma.create.descriptor
+// CHECK:         %[[FULL:.*]] = nvgpu.mbarrier.create
+// CHECK:         %[[EMPTY:.*]] = nvgpu.mbarrier.create
+// CHECK:           nvgpu.mbarrier.init %[[FULL]][%c0{{.*}}], %c1
+// CHECK:           nvgpu.mbarrier.init %[[EMPTY]][%c0{{.*}}], %c16
+// CHECK:         nvvm.cluster.arrive
+// CHECK-NEXT:    nvvm.cluster.wait
+// CHECK:             nvgpu.mbarrier.arrive.expect_tx %[[FULL]][%{{.*}}], %c32768
+// CHECK:             nvgpu.tma.async.load %[[MAP_A]][{{.*}}], %[[FULL]][{{.*}}] to
+// CHECK:             nvgpu.tma.async.load %[[MAP_B]][{{.*}}], %[[FULL]][{{.*}}] to %{{.*}} multicast_mask = %c3_i16
+// CHECK-NOT:         nvgpu.tma.async.load
+// CHECK:         } else {
+// CHECK:           %[[FIRST:.*]] = nvgpu.mbarrier.get %[[EMPTY]][%c0{{.*}}]
+// CHECK:           %[[OWN:.*]] = llvm.inttoptr %[[FIRST]]
+// CHECK:           %[[REMOTE:.*]] = nvvm.mapa %[[OWN]]
+// CHECK:             nvvm.wgmma.wait.group.sync.aligned 1
+// CHECK:             %[[FREED:.*]] = llvm.getelementptr %[[REMOTE]]
+// CHECK:             nvvm.mbarrier.arrive %[[FREED]]
+// CHECK:         nvvm.cluster.arrive
+// CHECK-NEXT:    nvvm.cluster.wait
+// CHECK-NEXT:    gpu.terminator
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (k, n)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @clusters(%A: memref<256x512xf16>, %B: memref<512x256xf16>, %C: memref<256x256xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %c512 = arith.constant 512 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x128xf32>
+  gpu.launch clusters(%cx, %cy, %cz) in (%scx = %c2, %scy = %c1, %scz = %c1) blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c256, %sy = %c1, %sz = %c1) {
+    %warp = arith.divui %tx, %c32 : index
+    %row = arith.muli %warp, %c16 : index
+    %rank = gpu.cluster_block_id x
+    %m = arith.muli %rank, %c128 : index
+    %n = arith.muli %cx, %c128 : index
+    %a = memref.alloc() : memref<128x64xf16, #ws>
+    %b = memref.alloc() : memref<64x128xf16, #ws>
+    %sum = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (vector<16x128xf32>) {
+      %ga = memref.subview %A[%m, %k] [128, 64] [1, 1] : memref<256x512xf16> to memref<128x64xf16, strided<[512, 1], offset: ?>>
+      memref.copy %ga, %a : memref<128x64xf16, strided<[512, 1], offset: ?>> to memref<128x64xf16, #ws>
+      %gb = memref.subview %B[%k, %n] [64, 128] [1, 1] : memref<512x256xf16> to memref<64x128xf16, strided<[256, 1], offset: ?>>
+      memref.copy %gb, %b : memref<64x128xf16, strided<[256, 1], offset: ?>> to memref<64x128xf16, #ws>
+      gpu.barrier
+      %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x128xf32>) {
+        %fa = vector.transfer_read %a[%row, %kk], %pad {in_bounds = [true, true]} : memref<128x64xf16, #ws>, vector<16x16xf16>
+        %fb = vector.transfer_read %b[%kk, %c0], %pad {in_bounds = [true, true]} : memref<64x128xf16, #ws>, vector<16x128xf16>
+        %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %part : vector<16x16xf16>, vector<16x128xf16> into vector<16x128xf32>
+        scf.yield %s : vector<16x128xf32>
+      }
+      gpu.barrier
+      scf.yield %next : vector<16x128xf32>
+    }
+    %at = arith.addi %m, %row : index
+    vector.transfer_write %sum, %C[%at, %n] {in_bounds = [true, true]} : vector<16x128xf32>, memref<256x256xf32>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [128, 128, 64], warp = [16, 128], stages = [4, 2], engine = "wgmma", cluster = 2}>}
+  return
+}

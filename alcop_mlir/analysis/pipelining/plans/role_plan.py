@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.clusters import cluster_size, is_of_cluster
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import (
     body,
+    bounds,
     init_args,
     is_inside,
     is_loop,
@@ -122,7 +124,21 @@ def _unfit_kernel(loop: ir.Operation) -> Rejected | None:
     for op in walk(block.op, BARRIER):
         if op.parent.operation != loop:
             return Rejected(op, "is a barrier of all warps outside of the loop")
+    if cluster_size(block.op) > 1 and not _runs_alike(loop, block.op):
+        return Rejected(
+            loop, "may run more often in one block of a cluster than others"
+        )
     return None
+
+
+def _runs_alike(loop: ir.Operation, launch: ir.Operation) -> bool:
+    """Whether all blocks of a cluster run the loop equally often.
+
+    They wait for each other, and fill each other's slots.
+    """
+    holder = loop.parent.operation
+    around = [] if holder == launch else [holder]
+    return is_of_cluster([one for op in (loop, *around) for one in bounds(op)], launch)
 
 
 def _is_outermost(loop: ir.Operation, launch: ir.Operation) -> bool:
