@@ -261,3 +261,59 @@ def test_what_is_not_fused_is_a_kernel_of_its_own() -> None:
     program(a, b, result)
     a, b = wide(a, b)
     close(result, (a @ b).T)
+
+
+def test_all_readers_compute_what_is_cheap() -> None:
+    """A row with a mask of its columns, which one of two readers reads as a column."""
+    program = compiled(
+        """
+        #n = affine_map<(n) -> (n)>
+        #one = affine_map<(n) -> (0)>
+        #mn = affine_map<(m, n) -> (m, n)>
+        #m_ = affine_map<(m, n) -> (m)>
+        #n_ = affine_map<(m, n) -> (n)>
+        func.func @f(%p: tensor<1xi32>, %w: tensor<24xf32>, %X: tensor<24x40xf32>,
+                     %Y: tensor<40x24xf32>) -> (tensor<24x40xf32>, tensor<40x24xf32>) {
+          %zero = arith.constant 0.0 : f32
+          %ev = tensor.empty() : tensor<24xf32>
+          %v = linalg.generic {indexing_maps = [#n, #one, #n],
+              iterator_types = ["parallel"]}
+            ins(%w, %p : tensor<24xf32>, tensor<1xi32>) outs(%ev : tensor<24xf32>) {
+          ^bb0(%a: f32, %b: i32, %o: f32):
+            %i = linalg.index 0 : index
+            %c = arith.index_cast %i : index to i32
+            %d = arith.cmpi sle, %c, %b : i32
+            %e = arith.addf %a, %a : f32
+            %s = arith.select %d, %e, %zero : f32
+            linalg.yield %s : f32
+          } -> tensor<24xf32>
+          %ex = tensor.empty() : tensor<24x40xf32>
+          %q = linalg.generic {indexing_maps = [#m_, #mn, #mn],
+              iterator_types = ["parallel", "parallel"]}
+            ins(%v, %X : tensor<24xf32>, tensor<24x40xf32>)
+            outs(%ex : tensor<24x40xf32>) {
+          ^bb0(%a: f32, %x: f32, %o: f32):
+            %t = arith.addf %a, %x : f32
+            linalg.yield %t : f32
+          } -> tensor<24x40xf32>
+          %ey = tensor.empty() : tensor<40x24xf32>
+          %r = linalg.generic {indexing_maps = [#n_, #mn, #mn],
+              iterator_types = ["parallel", "parallel"]}
+            ins(%v, %Y : tensor<24xf32>, tensor<40x24xf32>)
+            outs(%ey : tensor<40x24xf32>) {
+          ^bb0(%a: f32, %y: f32, %o: f32):
+            %t = arith.mulf %a, %y : f32
+            linalg.yield %t : f32
+          } -> tensor<40x24xf32>
+          return %q, %r : tensor<24x40xf32>, tensor<40x24xf32>
+        }""",
+        kernels=2,
+    )
+    place = np.array([15], "i4")
+    w, x, y = uniform(24), uniform(24, 40), uniform(40, 24)
+    sums, scaled = np.full((24, 40), np.nan, "f4"), np.full((40, 24), np.nan, "f4")
+    program(place, w, x, y, sums, scaled)
+    given, first, second = wide(w, x, y)
+    kept = np.where(np.arange(24) <= 15, 2 * given, 0)
+    close(sums, kept[:, None] + first)
+    close(scaled, kept * second)

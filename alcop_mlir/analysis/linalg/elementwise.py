@@ -21,6 +21,7 @@ from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
 
+INDEX = "linalg.index"
 _BODY_DIALECTS = ("arith", "math")
 _SCALARS = (ir.FloatType, ir.IntegerType)
 
@@ -83,16 +84,17 @@ def elementwise(op: ir.Operation, scalar_body: bool = False) -> Elementwise | No
 
 
 def elementwise_on_tensors(
-    op: ir.Operation, scalar_body: bool = False
+    op: ir.Operation, scalar_body: bool = False, with_index: bool = False
 ) -> Elementwise | None:
     """`op` where it is element-wise, but computes a tensor; None if it does not.
 
     scalar_body: that its body is known to be arithmetic on scalars
+    with_index:  also one that computes with numbers of iterations
     """
     view = linalg_view(op)
     if view is None or len(view.outputs) != 1 or view.block is None:
         return None
-    if not scalar_body and not is_scalar_code(view.block):
+    if not scalar_body and not is_scalar_code(view.block, with_index):
         return None
     (output,) = view.outputs
     if not output.is_tensor or not output.is_permutation:
@@ -171,12 +173,13 @@ def has_plain_indices(operand: Operand) -> bool:
     return None not in loops and len(set(loops)) == len(loops)
 
 
-def is_scalar_code(block: ir.Block) -> bool:
-    """Whether the body is arithmetic on scalars."""
+def is_scalar_code(block: ir.Block, with_index: bool = False) -> bool:
+    """Whether the body is arithmetic on scalars, perhaps with numbers of iterations."""
     *body, _ = (op.operation for op in block.operations)
+    kinds = (*_SCALARS, ir.IndexType) if with_index else _SCALARS
     return all(
-        op.name.split(".")[0] in _BODY_DIALECTS
+        (op.name.split(".")[0] in _BODY_DIALECTS or (with_index and op.name == INDEX))
         and not len(op.regions)
-        and all(isinstance(one.type, _SCALARS) for one in op.results)
+        and all(isinstance(one.type, kinds) for one in op.results)
         for op in body
     )

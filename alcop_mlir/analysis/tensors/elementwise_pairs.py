@@ -16,13 +16,17 @@ from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
-from alcop_mlir.analysis.linalg.elementwise import Elementwise
+from alcop_mlir.analysis.linalg.elementwise import INDEX, Elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import (
     Link,
     is_cheap_to_repeat,
     only_moves,
 )
 from alcop_mlir.analysis.linalg.view import linalg_view
+from alcop_mlir.analysis.tensors.repeated_elements import (
+    reader_on_tensors,
+    why_not_repeated,
+)
 from alcop_mlir.bindings import ir
 
 # Tensors that are looked through for the contractions in front of an op.
@@ -89,11 +93,12 @@ def _reasons(link: Link, known: Known) -> Iterator[str]:
     if maker.reads_output:
         yield "it is computed from what its output held before"
     if not link.is_last and not only_moves(maker):
-        yield "other ops use its result too, so that it is computed anyway"
+        yield from _about_other_readers(link, known)
     if reader.output.value == link.memref:
         yield "the op that reads its result updates it"
     if not is_cheap_to_repeat(link):
         yield "it would be computed several times per element, and is not cheap"
+    yield from _about_contractions(link, known.above)
     if _is_of_another_contraction(link, known.above):
         yield (
             "each reads a contraction that the other does not, "
@@ -101,6 +106,42 @@ def _reasons(link: Link, known: Known) -> Iterator[str]:
         )
     if any(_viewed(one.value) in known.overwritten for one in maker.reads):
         yield "what it reads is overwritten in place, and would be copied before"
+
+
+def _about_other_readers(link: Link, known: Known) -> Iterator[str]:
+    """Why the maker is computed anyway, or for one reader only."""
+    why_not = why_not_repeated(link, known.above)
+    users = {use.owner.operation for use in link.memref.uses} - {link.consumer.op}
+    made = link.consumer.op.results[0]
+    if why_not is None and any(use.owner.operation in users for use in made.uses):
+        why_not = "an op reads its result, and what is computed of it"  # may be one
+    if why_not is not None:
+        yield why_not
+        return
+    for other in map(reader_on_tensors, users):
+        assert other is not None, link
+        alone = Link(link.producer, other, link.memref, is_last=True)
+        for reason in _reasons(alone, known):
+            yield f"another op that reads its result does not compute it: {reason}"
+
+
+def _about_contractions(
+    link: Link, above: Mapping[Any, Elementwise | None]
+) -> Iterator[str]:
+    """Whether one of both is an epilogue, and would be none with the other one."""
+    maker, reader = link.producer, link.consumer
+    if _fits_epilogue(maker) and not _fits_epilogue(reader):
+        if _contractions_read([one.value for one in maker.reads], above):
+            yield "a contraction can compute it, and not the op that reads its result"
+    elif _fits_epilogue(reader) and not _fits_epilogue(maker):
+        given = [one.value for one in reader.reads if one.value != link.memref]
+        if _contractions_read(given, above):
+            yield "a contraction can compute the op that reads its result, and not it"
+
+
+def _fits_epilogue(element: Elementwise) -> bool:
+    """Whether the kernel of a contraction can compute it, by its body."""
+    return not walk(element.op, INDEX)
 
 
 def _viewed(value: ir.Value) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from alcop_mlir.analysis.linalg.elementwise import Elementwise
+from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.elementwise import INDEX, Elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed
-from alcop_mlir.analysis.linalg.view import Loops
+from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
@@ -44,7 +45,7 @@ def merged(link: Link) -> Any:
 def _may_move(link: Link) -> bool:
     """Whether the body of the op above is needed once, and only in the merged op."""
     uses = {one.loops for one in link.consumer.reads if one.value == link.memref}
-    return link.is_last and len(uses) == 1
+    return link.is_last and len(uses) == 1 and not walk(link.producer.op, INDEX)
 
 
 def _operands(link: Link) -> Iterator[tuple[Any, Loops]]:
@@ -77,7 +78,7 @@ def _element(
                 given = {
                     one.argument: elements[one.value, composed(link, operand, one)]
                     for one in link.producer.reads
-                }
+                } | _indices(link, operand)
                 made[operand.loops] = (
                     _computed(link.producer, given)
                     if moved is None
@@ -89,6 +90,18 @@ def _element(
         else:
             known[operand.argument] = elements[operand.value, operand.loops]
     return _computed(link.consumer, known)
+
+
+def _indices(link: Link, use: Operand) -> dict[Any, Any]:
+    """The numbers of iterations that the op above computes with, for the loops here."""
+    names = dict(zip(link.producer.output.loops, use.loops, strict=True))
+    found: dict[Any, Any] = {}
+    for op in walk(link.producer.op, INDEX):
+        loop = names[op.attributes["dim"].value]
+        found[op.results[0]] = (
+            build.index(0) if loop is None else linalg.IndexOp(loop).result
+        )
+    return found
 
 
 def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:

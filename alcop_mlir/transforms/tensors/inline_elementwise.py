@@ -1,4 +1,4 @@
-"""Let element-wise ops on tensors compute what others make for them alone.
+"""Let element-wise ops on tensors compute what others make for them.
 
 Before:  %b = linalg.broadcast ins(%bias) .. dimensions = [0]
          %s = linalg.add ins(%c, %b) ..
@@ -6,12 +6,16 @@ Before:  %b = linalg.broadcast ins(%bias) .. dimensions = [0]
 After:   %r = linalg.generic ins(%c, %bias) .. { arith.addf, arith.truncf }
 
 What one op makes for one other is never in memory then. A fill, a copy or a broadcast
-is computed by all that read it, as it costs them nothing. Rounding to the element type
-of the tensor between the two is part of the bodies, and stays. What stays apart, though
-both are element-wise, has a remark at the op that is not inlined: other ops read its
-result; it would run several times per element and is no short and simple arithmetic;
-each of the two reads a contraction of its own, whose epilogue it can be; it reads what
-an op after it overwrites in place.
+is computed by all that read it, as it costs them nothing. So is what several ops read,
+if fewer bytes are moved then, and if these take longer than what is computed more often
+(`repeated_elements.py`): conversions, comparisons, masks of numbers of iterations.
+Rounding to the element type of the tensor between the two is part of the bodies, and
+stays. What stays apart, though both are element-wise, has a remark at the op that is
+not inlined: other ops read its result, and too many bytes or operations would be added,
+or a contraction or a reduction in front of it can compute it; it would run several
+times per element and is no short and simple arithmetic; each of the two reads a
+contraction of its own, whose epilogue it can be, or one of them only can be an
+epilogue; it reads what an op after it overwrites in place.
 
 Runs after alcop-group-chains, when transposes and reshapes are where they will be, and
 before bufferization. Reads `alcop.chain`, whose ops are left unchanged,
@@ -71,7 +75,7 @@ def _inline_all(
 ) -> None:
     """Inline what can be; add to `apart` why other ops that make its inputs stay."""
     is_linalg = op.name.startswith("linalg.") and alcop.CHAIN not in op.attributes
-    element = elementwise_on_tensors(op) if is_linalg else None
+    element = elementwise_on_tensors(op, with_index=True) if is_linalg else None
     if element is None:
         return
     while isinstance(found := find_pair(element, known), Link):

@@ -63,3 +63,72 @@ func.func @part_of_the_other(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf
   %b = linalg.mul ins(%a, %s : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %b : tensor<8xf32>
 }
+
+// -----
+
+// An exponential is cheaper than to write it, and read it twice: all readers compute it.
+// CHECK-LABEL: @readers(
+// CHECK:         linalg.generic
+// CHECK:           math.exp
+// CHECK:           arith.addf
+// CHECK:         linalg.generic
+// CHECK:           math.exp
+// CHECK:           arith.subf
+// CHECK-NOT:     linalg.{{exp|generic}}
+// CHECK:         return
+func.func @readers(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %e = tensor.empty() : tensor<8xf32>
+  %s = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %a = linalg.add ins(%s, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %b = linalg.sub ins(%s, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %a, %b : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A mask of numbers of iterations: those of the loops of each reader, one of which reads
+// it transposed.
+// CHECK-LABEL: @mask(
+// CHECK-SAME:      %[[P:.*]]: tensor<1xi32>
+// CHECK-NOT:     ins({{.*}}tensor<16xi1>
+// CHECK:         linalg.generic {{.*}} ins(%[[P]], %{{.*}} : tensor<1xi32>, tensor<16x8xf32>)
+// CHECK:           linalg.index 0 : index
+// CHECK:           arith.select
+// CHECK:         linalg.generic {{.*}} ins(%[[P]], %{{.*}} : tensor<1xi32>, tensor<8x16xf32>)
+// CHECK:           linalg.index 1 : index
+// CHECK:           arith.select
+// CHECK-NOT:     linalg.generic
+#n = affine_map<(n) -> (n)>
+#one = affine_map<(n) -> (0)>
+#m = affine_map<(m, n) -> (m)>
+#last = affine_map<(m, n) -> (n)>
+#mn = affine_map<(m, n) -> (m, n)>
+func.func @mask(%p: tensor<1xi32>, %x: tensor<16x8xf32>, %y: tensor<8x16xf32>) -> (tensor<16x8xf32>, tensor<8x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %ei = tensor.empty() : tensor<16xi32>
+  %i = linalg.generic {indexing_maps = [#n], iterator_types = ["parallel"]} outs(%ei : tensor<16xi32>) {
+  ^bb0(%o: i32):
+    %a = linalg.index 0 : index
+    %b = arith.index_cast %a : index to i32
+    linalg.yield %b : i32
+  } -> tensor<16xi32>
+  %eb = tensor.empty() : tensor<16xi1>
+  %s = linalg.generic {indexing_maps = [#n, #one, #n], iterator_types = ["parallel"]} ins(%i, %p : tensor<16xi32>, tensor<1xi32>) outs(%eb : tensor<16xi1>) {
+  ^bb0(%a: i32, %b: i32, %o: i1):
+    %c = arith.cmpi sle, %a, %b : i32
+    linalg.yield %c : i1
+  } -> tensor<16xi1>
+  %ex = tensor.empty() : tensor<16x8xf32>
+  %q = linalg.generic {indexing_maps = [#m, #mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%s, %x : tensor<16xi1>, tensor<16x8xf32>) outs(%ex : tensor<16x8xf32>) {
+  ^bb0(%c: i1, %a: f32, %o: f32):
+    %t = arith.select %c, %a, %zero : f32
+    linalg.yield %t : f32
+  } -> tensor<16x8xf32>
+  %ey = tensor.empty() : tensor<8x16xf32>
+  %r = linalg.generic {indexing_maps = [#last, #mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%s, %y : tensor<16xi1>, tensor<8x16xf32>) outs(%ey : tensor<8x16xf32>) {
+  ^bb0(%c: i1, %a: f32, %o: f32):
+    %t = arith.select %c, %a, %zero : f32
+    linalg.yield %t : f32
+  } -> tensor<8x16xf32>
+  return %q, %r : tensor<16x8xf32>, tensor<8x16xf32>
+}
