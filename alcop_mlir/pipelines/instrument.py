@@ -20,6 +20,7 @@ from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.effects import Effects, changed, effects
 from alcop_mlir.verifier.plans import check_plans
 from alcop_mlir.verifier.promises import check_promises
+from alcop_mlir.verifier.rings.check import check_rings
 from alcop_mlir.verifier.violations import Violation
 
 
@@ -53,6 +54,11 @@ class Instrument:
 CHECKED_AFTER = frozenset(
     "alcop-expand-pipelines alcop-place-waits alcop-make-async "
     "alcop-distribute-copies alcop-unroll-steady-state".split()
+)
+# After these warps may have roles, and `vector.contract` is not lowered yet.
+RINGS_AFTER = frozenset(
+    "alcop-specialize-warps alcop-expand-pipelines alcop-place-waits "
+    "alcop-distribute-copies".split()
 )
 VERSIONS = "alcop-version-loops"
 # After these the plans of loops stand in the IR, and nothing was executed of them.
@@ -89,6 +95,8 @@ class CheckPipelines(Instrument):
             found = check_plans(op)
         elif step.name in CHECKED_AFTER:
             found = check(op)
+        if step.name in RINGS_AFTER:
+            found = [*found, *check_rings(op)]
         if is_same and not found and str(op) != self._last[0]:
             found = list(changed(before, op))
         for wrong in found:

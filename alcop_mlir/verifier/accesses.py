@@ -104,13 +104,7 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
     an access that is not understood are left out; so are those without known slots
     where the kernel may wait for copies by other ops than nvgpu's.
     """
-    found = [
-        access
-        for op in inside(kernel.operation)
-        for number, operand in enumerate(op.operands)
-        if is_workgroup(operand.type) and op.name not in VIEWS
-        for access in _accesses(op, number)
-    ]
+    found = [access for op in inside(kernel.operation) for access in slot_accesses(op)]
     filled = {access.buffer for access in found if access.kind == COPY}
     vague = {access.buffer for access in found if access.slot is None}
     filled -= {access.buffer for access in found if access.kind == _UNKNOWN}
@@ -120,6 +114,18 @@ def find_accesses(kernel: ir.Operation) -> list[SlotAccess]:
         replace(access, slot=None) if access.buffer in vague else access
         for access in found
         if access.buffer in filled
+    ]
+
+
+def slot_accesses(op: Any) -> list[SlotAccess]:
+    """The accesses of `op` itself to buffers in shared memory."""
+    if op.name in VIEWS:
+        return []
+    return [
+        access
+        for number, operand in enumerate(op.operands)
+        if is_workgroup(operand.type)
+        for access in _accesses(op, number)
     ]
 
 

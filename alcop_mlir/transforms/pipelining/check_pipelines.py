@@ -11,9 +11,11 @@ pass that changes pipelines, and passes that prepare loops are asked whether wha
 kernels write is what it was before: `alcop_mlir.verifier.effects`. Of a program that is
 planned and not expanded it checks the plans: `alcop_mlir.verifier.plans`; of one with
 two versions of a loop, that the first runs only where it may:
-`alcop_mlir.verifier.promises`.
+`alcop_mlir.verifier.promises`; of one whose warps have roles, its rings of mbarriers,
+for all trip counts: `alcop_mlir.verifier.rings.check`.
 
-Runs anywhere after alcop-version-loops, as long as there are scf loops and memrefs.
+Runs anywhere after alcop-version-loops, as long as there are scf loops and memrefs;
+rings are checked before alcop-lower-mma.
 Reads `alcop.noalias`, `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
 """
 
@@ -27,6 +29,7 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
 from alcop_mlir.verifier.promises import check_promises
+from alcop_mlir.verifier.rings.check import check_rings
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,12 @@ class CheckPipelines(Pass):
     anchor = "any"
 
     def run(self, op: ir.Operation) -> None:
-        wrong = [*check_promises(op), *check_plans(op), *check(op)]
+        wrong = [
+            *check_promises(op),
+            *check_plans(op),
+            *check(op),
+            *check_rings(op),
+        ]
         for violation in wrong[:-1]:
             violation.op.location.emit_error(f"{self.name}: {violation.message}")
         if wrong:

@@ -1,0 +1,1 @@
+"""Checks rings of mbarriers between the roles of warps: `rings.check`."""

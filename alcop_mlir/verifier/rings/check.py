@@ -1,0 +1,174 @@
+"""Checks rings of mbarriers between the roles of warps: `check_rings(op)`.
+
+For kernels with copies by TMA, as alcop-specialize-warps leaves them, after
+alcop-make-persistent too. Nothing of the plans or the passes is known here: the IR is
+run. What is checked, for every trip count of every loop, 0 and 1 included, and for
+loops in loops over tiles, with other trip counts in each tile:
+
+- each read of a slot, by wgmma until its group has ended, is behind the wait for the
+  copies into it, and before their successors; slots are read in the order of filling
+- copies bring as many bytes as their phase expects, into different parts of a slot
+- each wait is for a phase that its parity tells from all others, and each arrival and
+  copy is for one phase: so no phase is missed, and none ends twice
+- accumulators are used when their group has ended
+- nobody waits for ever, and nothing is left over: no phase begun, no slot unread, no
+  group unfinished
+
+*One order of time is enough.* Threads that do the same are one process
+(`threads.lanes`). No process branches on what it finds in memory or on who came first,
+and what is checked lets no step be undone by another process: a wait whose phase has
+ended still finds it so when it looks, an arrival has one phase to count for. Such
+systems are determinate (Karp and Miller 1966, on marked graphs Commoner et al. 1971):
+all orders of time run the same events and end alike, and what one of them orders by
+waiting all of them do. So one order is run, with vector clocks (Fidge, Mattern 1988)
+in place of time: to be before is to be known to be.
+
+*All trip counts.* A bound that is not known is decided when it is needed: "is it more
+than n?" All processes run until each has ended, waits for another, or for such an
+answer; then both answers are followed, by copies of all processes. The paths of this
+tree are all trip counts. It is finite, as states that are alike are followed once
+(`alike`): of clocks and phases only orders and parities matter, and of a loop what is
+left of it. With S slots a state comes again after 2 S iterations, for which a parity
+has two rounds. Constant bounds above `kernel.LONG` are treated so, too. In the next
+iteration of an outer loop the same bound is asked for anew, so that each tile may have
+another trip count, the same one for all that have the same bound.
+
+What is assumed: all threads of a block get the same sizes, counters do not overflow,
+copies and wgmma end at last, and a copy brings all bytes of its box. Lanes of a warp
+meet at ops with `.aligned`; that all of them come is checked. Mbarriers are those of
+PTX ISA, "Asynchronous barriers"; in a single block their init needs no fence but a
+barrier, since copies use them by the generic proxy. Slots are written by copies alone,
+another op that stores into them is refused: so no fence between proxies is needed.
+Global memory is not looked at.
+
+What is not understood is an error too: nothing is shown of it. Kernels with clusters
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.verifier.accesses import inside
+from alcop_mlir.verifier.rings import alike
+from alcop_mlir.verifier.rings.code import Compiler, Instruction, Register
+from alcop_mlir.verifier.rings.events import LOAD, Ops
+from alcop_mlir.verifier.rings.kernel import Kernel
+from alcop_mlir.verifier.rings.numbers import Question, with_answer
+from alcop_mlir.verifier.rings.records import Wrong
+from alcop_mlir.verifier.rings.run import Place, Process, Run
+from alcop_mlir.verifier.rings.state import State
+from alcop_mlir.verifier.rings.threads import Threads, lanes
+from alcop_mlir.verifier.rings.unproven import Unproven
+from alcop_mlir.verifier.violations import Violation
+
+_KERNELS = ("gpu.launch", "gpu.func")
+_MOST_STATES = 2_000
+# In clusters, and where alcop-lower-mma has run.
+_NOT_PLAYED = ("nvvm.cluster.arrive", "nvvm.wgmma.mma_async")
+
+
+def check_rings(op: ir.Operation) -> list[Violation]:
+    """What is wrong with the rings of mbarriers in `op`; nothing is changed."""
+    kernels = [one for one in (op.operation, *inside(op)) if one.name in _KERNELS]
+    found = [_check(one) for one in kernels if _is_checked(one)]
+    return [wrong for wrong in found if wrong is not None]
+
+
+def _is_checked(kernel: Any) -> bool:
+    names = {one.name for one in inside(kernel)}
+    return LOAD in names and names.isdisjoint(_NOT_PLAYED)
+
+
+def _check(kernel: Any) -> Violation | None:
+    try:
+        for run in _runs(kernel):
+            run.advance()
+            if not run.asking():
+                run.end()
+    except Wrong as wrong:
+        return Violation(wrong.op, str(wrong))
+    except Unproven as unproven:
+        return Violation(
+            unproven.op, f"its rings are not shown to be right: {unproven}"
+        )
+    return None
+
+
+def _runs(kernel: Any) -> Iterator[Run]:
+    """The runs of a kernel, from one question on to the next."""
+    first = _start(kernel)
+    pending, seen = [first], set[Any]()
+    while pending:
+        run = pending.pop()
+        yield run
+        asking = run.asking()
+        if not asking:
+            continue
+        alike.forget(run)
+        key = alike.key(run)
+        if key in seen:
+            continue
+        seen.add(key)
+        if len(seen) > _MOST_STATES:
+            raise Unproven(kernel, "its states do not repeat")
+        question = _first(run, asking)
+        for answer in (True, False):
+            other = run.clone()
+            other.known = with_answer(run.known, question, answer)
+            pending.append(other)
+
+
+def _first(run: Run, asking: Sequence[int]) -> Question:
+    """The question that is answered next: of inner loops, then of small numbers."""
+    questions = [run.places[number].question for number in asking]
+    known = [one for one in questions if one is not None]
+    return min(known, key=lambda one: (-len(one.about[1]), one.least))
+
+
+def _start(kernel: Any) -> Run:
+    """All processes, before they begin."""
+    common = Kernel(Ops(kernel), Threads.of(kernel))
+    processes, places = [], []
+    largest = 0
+    for one in lanes(common.threads.count, common.signatures()):
+        compiler = Compiler(common, one.first)
+        code = compiler.compile()
+        accumulators = frozenset(compiler.accumulators())
+        processes.append(Process(one, code, _live(code), accumulators))
+        registers: list[Any] = [None] * compiler.registers
+        for register, value in compiler.start.items():
+            registers[register] = value
+        places.append(Place(0, registers))
+        largest = max(largest, *(_compared(step) for step in code))
+    names = [str(buffer) for _, buffer in common.ops.buffers.values()]
+    state = State.at_start(len(processes), common.ops.mbarriers, names)
+    long = common.atoms.long()
+    return Run(processes, common.atoms, places, state, {}, long, largest + 1)
+
+
+def _compared(step: Instruction) -> int:
+    """The largest integer that an instruction compares with."""
+    if step.kind != "compare":
+        return 0
+    return max((abs(use) for use in step.uses if isinstance(use, int)), default=0)
+
+
+def _live(code: Sequence[Instruction]) -> list[frozenset[int]]:
+    """The registers that are still read, before each instruction."""
+    live = [frozenset[int]() for _ in code]
+    changed = True
+    while changed:
+        changed = False
+        for at in reversed(range(len(code))):
+            one = code[at]
+            following = [] if one.kind in ("jump", "end") else [at + 1]
+            following += [one.target] if one.target >= 0 else []
+            after = frozenset[int]().union(*(live[place] for place in following))
+            used = {use.number for use in one.uses if isinstance(use, Register)}
+            before = (after - set(one.defs)) | used
+            if before != live[at]:
+                live[at], changed = before, True
+    return live

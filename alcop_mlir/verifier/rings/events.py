@@ -1,0 +1,256 @@
+"""Which ops of a kernel synchronise roles, copy, or read slots: `Ops.event`.
+
+Slots are those along the first dimension of the buffers that copies by TMA fill.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from alcop_mlir.bindings import ir
+from alcop_mlir.verifier.accesses import READ, inside, root, slot_accesses
+from alcop_mlir.verifier.rings.unproven import Unproven
+
+LOAD = "nvgpu.tma.async.load"
+CREATE = "nvgpu.mbarrier.create"
+CONTRACT = "vector.contract"
+_TRANSFER = "vector.transfer_read"
+_WGMMA = "alcop.wgmma"
+_REINTERPRET = "memref.reinterpret_cast"
+_ALIGNED = ("nvvm.setmaxregister", "nvvm.elect.sync")
+_SUMS = 2  # operand of a contraction
+# What these do matters not for rings; others of their dialects may.
+_HARMLESS = (
+    CREATE,
+    "nvgpu.tma.prefetch.descriptor",
+    "nvgpu.tma.create.descriptor",
+    "nvvm.prefetch",
+)
+# Beginnings of names: ops that may synchronise, copy, or run anything.
+_MAY_MATTER = (
+    "nvgpu.mbarrier.", "nvgpu.tma.", "nvgpu.warpgroup.", "nvgpu.device_async",
+    "nvvm.mbarrier", "nvvm.cp.async", "nvvm.barrier", "nvvm.wgmma", "nvvm.cluster",
+    "nvvm.fence.proxy", "nvvm.inline_ptx", "nvvm.mapa", "nvvm.exit", "llvm.inline_asm",
+    "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer", "alcop.consumer",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Event:
+    """What an op does, by numbers that are computed, or known.
+
+    kind:     name of a method of `run.Run`
+    operands: values and integers
+    data:     what else the method gets
+    accumulators:     accumulators that it goes on with
+    """
+
+    kind: str
+    operands: tuple[Any, ...] = ()
+    data: Any = None
+    accumulators: Any = None
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer that copies by TMA fill: its slots, and elements of each."""
+
+    value: Any
+    slots: int
+    elements: int
+    bits: int
+
+    def __str__(self) -> str:
+        return f"'{self.value.type}'"
+
+
+@dataclass
+class Ops:
+    """The ops of a kernel that matter for its rings.
+
+    buffers:   those that TMA fills, numbered
+    groups:    groups of mbarriers, and the number of the first of each
+    mbarriers: names of all
+    """
+
+    kernel: Any
+    buffers: dict[Any, tuple[int, Buffer]] = field(default_factory=dict)
+    groups: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    mbarriers: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        loads = [op for op in inside(self.kernel) if op.name == LOAD]
+        for op in loads:
+            value = root(op.operands[0])
+            if value not in self.buffers:
+                self.buffers[value] = (len(self.buffers), _buffer(value))
+        full = {op.operands[1] for op in loads}
+        for op in (one for one in inside(self.kernel) if one.name == CREATE):
+            value = op.results[0]
+            found = re.search(r"num_barriers = (\d+)", str(value.type))
+            count = int(found[1]) if found else 1
+            self.groups[value] = (len(self.mbarriers), count)
+            kind = "full" if value in full else "empty"
+            self.mbarriers += [f"{kind}[{number}]" for number in range(count)]
+
+    def event(self, op: Any) -> Event | None:
+        """What `op` does; None where that does not matter. Or `Unproven`."""
+        if op.name in _TABLE:
+            return _TABLE[op.name](self, op)
+        if op.name in _ALIGNED:
+            return Event("meet_warp")
+        if op.name == CONTRACT:
+            return self._contract(op) if is_wgmma(op) else None
+        if op.name in _HARMLESS:
+            return None
+        if op.name.startswith(_MAY_MATTER):
+            raise Unproven(op, f"'{op.name}' is not known")
+        return self._accesses(op)
+
+    def _mbarrier(self, op: Any, number: int) -> tuple[int, int]:
+        group = self.groups.get(op.operands[number])
+        if group is None:
+            raise Unproven(op, f"its mbarriers are not of a '{CREATE}' in the kernel")
+        return group
+
+    def _initialise(self, op: Any) -> Event:
+        _takes(op, 3)
+        return Event(
+            "initialise", (op.operands[2], op.operands[1]), self._mbarrier(op, 0)
+        )
+
+    def _arrive(self, op: Any) -> Event:
+        _takes(op, 2)
+        return Event("arrive", (op.operands[1], 0), self._mbarrier(op, 0))
+
+    def _expect(self, op: Any) -> Event:
+        _takes(op, 3)
+        return Event("arrive", (op.operands[2], op.operands[1]), self._mbarrier(op, 0))
+
+    def _wait(self, op: Any) -> Event:
+        return Event("wait", (op.operands[3], op.operands[1]), self._mbarrier(op, 0))
+
+    def _finish(self, op: Any) -> Event:
+        return Event("finish", (), op.attributes["group"].value)
+
+    def _load(self, op: Any) -> Event:
+        """A box into a slot: its first element, and how many."""
+        *_, coordinates, _, mask, predicate = op.attributes["operandSegmentSizes"]
+        if mask or predicate:
+            raise Unproven(op, "has a mask or a predicate")
+        number, buffer = self.buffers[root(op.operands[0])]
+        first, elements = _part(op, buffer)
+        if elements * buffer.bits % 8:
+            raise Unproven(op, "copies no whole bytes")
+        size = elements * buffer.bits // 8
+        slot = op.operands[3 + coordinates]
+        data = (self._mbarrier(op, 1), number, buffer, elements, size)
+        return Event("fill", (slot, first), data)
+
+    def _contract(self, op: Any) -> Event:
+        """A wgmma of tiles that it reads itself; it ends its group, or goes on."""
+        slots = [
+            read
+            for operand in list(op.operands)[:_SUMS]
+            for read in self._reads(operand.owner.operation)
+        ]
+        data = ([number for number, _ in slots], not _goes_on(op))
+        accumulators = op.operands[_SUMS]
+        return Event("multiply", tuple(slot for _, slot in slots), data, accumulators)
+
+    def _accesses(self, op: Any) -> Event | None:
+        """Other reads of slots than by wgmma."""
+        reads = self._reads(op)
+        if not reads or (op.name == _TRANSFER and _is_of_wgmma(op)):
+            return None
+        return Event(
+            "read", tuple(slot for _, slot in reads), [number for number, _ in reads]
+        )
+
+    def _reads(self, op: Any) -> list[tuple[int, Any]]:
+        """The buffers that `op` reads, and which slots."""
+        found = []
+        for access in slot_accesses(op):
+            if access.buffer not in self.buffers:
+                continue
+            number, buffer = self.buffers[access.buffer]
+            slot = access.slot if buffer.slots > 1 else 0
+            if access.kind != READ or slot is None:
+                raise Unproven(op, f"accesses {buffer} in no known way")
+            found.append((number, slot))
+        return found
+
+
+_TABLE = {
+    "nvgpu.mbarrier.init": Ops._initialise,
+    "nvgpu.mbarrier.arrive": Ops._arrive,
+    "nvgpu.mbarrier.arrive.expect_tx": Ops._expect,
+    "nvgpu.mbarrier.try_wait.parity": Ops._wait,
+    "nvvm.wgmma.wait.group.sync.aligned": Ops._finish,
+    LOAD: Ops._load,
+    "gpu.barrier": lambda self, op: Event("meet_block"),
+}
+
+
+def _takes(op: Any, operands: int) -> None:
+    if len(op.operands) != operands:
+        raise Unproven(op, "has a predicate")
+
+
+def is_wgmma(op: Any) -> bool:
+    """Whether an op is computed by a warpgroup."""
+    return op.name == CONTRACT and _WGMMA in op.attributes
+
+
+def _is_of_wgmma(read: Any) -> bool:
+    """Whether a read of a tile is done by wgmma itself."""
+    uses = [use for result in read.results for use in result.uses]
+    return bool(uses) and all(
+        _WGMMA in use.owner.operation.attributes and use.operand_number < _SUMS
+        for use in uses
+    )
+
+
+def _goes_on(op: Any) -> bool:
+    """Whether the next wgmma is of the same group."""
+    uses = list(op.results[0].uses)
+    if len(uses) != 1 or uses[0].operand_number != _SUMS:
+        return False
+    user = uses[0].owner.operation
+    return _WGMMA in user.attributes and user.block == op.block
+
+
+def _buffer(value: Any) -> Buffer:
+    kind = value.type
+    shape = list(kind.shape)
+    if len(shape) < 3 or not kind.has_static_shape:
+        slots, elements = 1, math.prod(shape) if kind.has_static_shape else 0
+    else:
+        slots, elements = shape[0], math.prod(shape[1:])
+    found = re.search(r"\d+", str(kind.element_type))
+    return Buffer(value, slots, elements, int(found[0]) if found else 0)
+
+
+def _part(op: Any, buffer: Buffer) -> tuple[Any, int]:
+    """The first element that a copy fills of a buffer, and how many it fills."""
+    view = op.operands[0].owner
+    if op.operands[0] == buffer.value:
+        return 0, buffer.slots * buffer.elements
+    if isinstance(view, ir.Block) or view.operation.name != _REINTERPRET:
+        raise Unproven(op, f"fills {buffer} in no known way")
+    view = view.operation
+    sizes: Sequence[int] = list(view.attributes["static_sizes"])
+    strides: Sequence[int] = list(view.attributes["static_strides"])
+    offset = view.attributes["static_offsets"][0]
+    is_dense = all(
+        stride == math.prod(sizes[number + 1 :])
+        for number, stride in enumerate(strides)
+    )
+    if view.operands[0] != buffer.value or not is_dense or min(sizes) < 0:
+        raise Unproven(op, f"fills {buffer} in no known way")
+    is_open = offset == ir.ShapedType.get_dynamic_stride_or_offset()
+    return (view.operands[1] if is_open else offset), math.prod(sizes)

@@ -1,0 +1,331 @@
+"""What threads know of mbarriers and slots while a kernel with roles runs.
+
+Each process has a vector clock: how far it knows that each process is, and how many
+phases it knows to have ended of each mbarrier. What it knows follows from what it has
+waited for, never from who happens to run first: so what is found to be in order is so
+in any order of time. Times are the numbers of a process's own events.
+
+This file does not depend on MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from alcop_mlir.verifier.rings.records import (
+    Clock,
+    Filled,
+    Mbarrier,
+    Reader,
+    Slot,
+    Wrong,
+)
+
+
+@dataclass
+class State:
+    """All of it. Methods raise `Wrong`.
+
+    names: of the buffers
+    fills: how often each buffer was filled
+    """
+
+    names: Sequence[str]
+    clocks: list[Clock]
+    mbarriers: list[Mbarrier]
+    slots: dict[Slot, Filled]
+    readers: list[Reader]
+    fills: list[int]
+
+    @staticmethod
+    def at_start(processes: int, mbarriers: list[str], names: list[str]) -> State:
+        """Before anything has run."""
+        size = processes + len(mbarriers)
+        return State(
+            names,
+            [[0] * size for _ in range(processes)],
+            [Mbarrier(name, clock=[0] * size, done=[0] * size) for name in mbarriers],
+            {},
+            [Reader() for _ in range(processes)],
+            [0] * len(names),
+        )
+
+    def clone(self) -> State:
+        """An independent copy."""
+        return replace(
+            self,
+            clocks=[[*clock] for clock in self.clocks],
+            mbarriers=[one.clone() for one in self.mbarriers],
+            slots={
+                slot: replace(one, read={**one.read})
+                for slot, one in self.slots.items()
+            },
+            readers=[one.clone() for one in self.readers],
+            fills=[*self.fills],
+        )
+
+    def join(self, processes: Iterable[int]) -> None:
+        """These meet: each knows afterwards what any of them has known."""
+        met = list(processes)
+        for process in met:
+            self._tick(process)
+        known = [
+            max(times) for times in zip(*(self.clocks[p] for p in met), strict=True)
+        ]
+        for process in met:
+            self.clocks[process] = [*known]
+
+    # -- mbarriers -------------------------------------------------------------------
+
+    def initialise(self, process: int, number: int, count: int, threads: int) -> None:
+        """Make an mbarrier whose phases end after so many arrivals."""
+        one = self.mbarriers[number]
+        if one.count:
+            raise Wrong(f"{one.name} is initialised twice")
+        if count < 1 or threads != 1:
+            raise Wrong(
+                f"{one.name} is initialised for {count} arrivals by {threads} threads, "
+                "expected 1 arrival or more, and one thread"
+            )
+        one.count = one.pending = count
+        one.made = (process, self._tick(process)[process])
+
+    def target(self, process: int, number: int, parity: int) -> int:
+        """For the end of how many phases a wait is, by what the process knows."""
+        one = self._seen(process, number)
+        known = self._known(process, number)
+        wanted = known if known % 2 != parity else known + 1
+        if one.ended > wanted:
+            raise Wrong(
+                f"waits for {_phase(wanted - 1)} of {one.name} (parity {parity}), but "
+                f"phase {one.ended - 1} may have ended: then it waits for ever"
+            )
+        one.waiting[process] = wanted
+        return wanted
+
+    def passes(self, process: int, number: int, op: Any) -> bool:
+        """Go on behind a wait, if that phase has ended."""
+        one = self.mbarriers[number]
+        if one.ended < one.waiting[process]:
+            return False
+        del one.waiting[process]
+        clock = self._tick(process)
+        if one.ended > clock[len(self.clocks) + number]:
+            self.clocks[process] = list(map(max, clock, one.done))
+        one.passed[process] = (clock[process], op)
+        return True
+
+    def arrive(
+        self, process: int, number: int, threads: int, size: int, op: Any
+    ) -> None:
+        """Arrive, by so many threads, each of which expects so many bytes."""
+        one = self._in_phase(process, number, "arrives at")
+        if threads > one.pending:
+            raise Wrong(
+                f"phase {one.ended} of {one.name} ends after {one.count} arrivals, and "
+                f"{threads} more come"
+            )
+        one.pending -= threads
+        one.expected += size * threads
+        one.arrivals = (op, op if size else one.arrivals[1])
+        self._contribute(process, one)
+        if not one.pending and one.landed > one.expected:
+            raise Wrong(self._bytes(one))
+        self._end_phase(number)
+
+    def _contribute(self, process: int, one: Mbarrier) -> None:
+        one.clock = list(map(max, one.clock, self._tick(process)))
+
+    def _in_phase(self, process: int, number: int, what: str) -> Mbarrier:
+        """The mbarrier, if it is sure which phase the process means."""
+        one = self._seen(process, number)
+        known = self._known(process, number)
+        if known < one.ended:
+            raise Wrong(
+                f"{what} {one.name} knowing the end of {known} of its phases, and "
+                f"{one.ended} may have ended: no wait tells which one this is"
+            )
+        return one
+
+    def _seen(self, process: int, number: int) -> Mbarrier:
+        one = self.mbarriers[number]
+        if not one.count:
+            raise Wrong(f"{one.name} is used before it is initialised")
+        maker, time = one.made
+        if self.clocks[process][maker] < time:
+            raise Wrong(f"{one.name} is used with no barrier since it is initialised")
+        return one
+
+    def _known(self, process: int, number: int) -> int:
+        return self.clocks[process][len(self.clocks) + number]
+
+    def _end_phase(self, number: int) -> None:
+        one = self.mbarriers[number]
+        if one.pending or one.expected != one.landed:
+            return
+        for process, (time, op) in one.passed.items():
+            if one.clock[process] < time:
+                raise Wrong(_missed(one), op)
+        if any(wanted <= one.ended for wanted in one.waiting.values()):
+            raise Wrong(_missed(one))
+        one.ended += 1
+        one.clock[len(self.clocks) + number] = one.ended
+        one.done, one.clock = one.clock, [0] * len(one.clock)
+        one.pending, one.expected, one.landed = one.count, 0, 0
+        one.passed = {}
+
+    # -- slots -----------------------------------------------------------------------
+
+    def fill(
+        self,
+        process: int,
+        slot: Slot,
+        part: tuple[int, int],
+        size: int,
+        number: int,
+        threads: int,
+        op: Any,
+    ) -> None:
+        """Issue a copy of so many bytes, whose end the mbarrier is told."""
+        one = self._in_phase(process, number, "copies into a slot for")
+        phase = (number, one.ended + 1)
+        filled = self.slots.setdefault(slot, Filled())
+        if filled.phase != phase:
+            self._refill(process, slot, filled)
+            count = self.fills[slot[0]]
+            self.slots[slot] = filled = replace(
+                filled, number=count, phase=phase, parts=(), used=False, op=op
+            )
+            self.fills[slot[0]] += 1
+        elif any(first < part[1] and part[0] < end for first, end in filled.parts):
+            raise Wrong(f"{self._name(slot)} is filled twice in a phase of {one.name}")
+        filled.parts += (part,)
+        one.landed += size * threads
+        self._contribute(process, one)
+        if not one.pending and one.landed > one.expected:
+            raise Wrong(self._bytes(one))
+        self._end_phase(number)
+
+    def _refill(self, process: int, slot: Slot, filled: Filled) -> None:
+        """Check that what lies in a slot is no longer needed."""
+        clock, name = self.clocks[process], self._name(slot)
+        for reader in self.readers:
+            if reader.reads(slot):
+                raise Wrong(f"{name} is filled while a group of wgmma may read it")
+        if any(clock[other] < time for other, time in filled.read.items()):
+            raise Wrong(
+                f"{name} is filled while warps may still read it: no wait is for its "
+                "release by all of them"
+            )
+        if filled.number >= 0 and not filled.used:
+            raise Wrong(f"{name} is filled again, and nothing has read it")
+
+    def read(self, process: int, slot: Slot) -> None:
+        """Read a slot at once."""
+        self._check_read(process, slot)
+        self.slots[slot].read[process] = self._tick(process)[process]
+
+    def issue(self, process: int, slots: Iterable[Slot], op: Any) -> None:
+        """Issue a wgmma that reads these slots."""
+        reader = self.readers[process]
+        for slot in slots:
+            self._check_read(process, slot)
+            reader.open |= {slot}
+        reader.op = op
+
+    def commit(self, process: int) -> None:
+        """End the group of wgmma."""
+        reader = self.readers[process]
+        reader.groups.append((reader.open, reader.op))
+        reader.open = frozenset()
+        reader.made += 1
+
+    def finish(self, process: int, most: int) -> None:
+        """Wait until at most so many groups are unfinished."""
+        reader = self.readers[process]
+        time = self._tick(process)[process]
+        while len(reader.groups) > most:
+            for slot in reader.groups.pop(0)[0]:
+                self.slots[slot].read[process] = time
+
+    def _check_read(self, process: int, slot: Slot) -> None:
+        filled, name = self.slots.get(slot), self._name(slot)
+        if filled is None or filled.number < 0:
+            raise Wrong(f"{name} is read and was never filled")
+        number, ended = filled.phase
+        one = self.mbarriers[number]
+        if self._known(process, number) < ended:
+            raise Wrong(
+                f"{name} is read while copies into it may be in flight: no wait for "
+                f"the end of phase {ended - 1} of {one.name}"
+            )
+        latest = self.readers[process].latest
+        if latest.get(slot[0], 0) > filled.number:
+            raise Wrong(f"{name} is read after a slot that was filled later")
+        latest[slot[0]] = filled.number
+        filled.used = True
+
+    def _name(self, slot: Slot) -> str:
+        return f"slot {slot[1]} of {self.names[slot[0]]}"
+
+    # -- the end ---------------------------------------------------------------------
+
+    def at_exit(self, process: int) -> None:
+        """Check what a process leaves behind."""
+        reader = self.readers[process]
+        for _, op in reader.groups or ([(0, reader.op)] if reader.open else []):
+            raise Wrong("its group of wgmma is unfinished when the kernel ends", op)
+
+    def at_end(self) -> None:
+        """Check what is left over when all have ended."""
+        for slot, filled in self.slots.items():
+            if not filled.used:
+                raise Wrong(
+                    f"{self._name(slot)} is filled, and nothing has read it when the "
+                    "kernel ends",
+                    filled.op,
+                )
+        for one in self.mbarriers:
+            if one.count and not one.pending:
+                raise Wrong(self._bytes(one), one.arrivals[1] or one.arrivals[0])
+            if one.pending != one.count or one.landed:
+                raise Wrong(
+                    f"phase {one.ended} of {one.name} lacks {one.pending} of "
+                    f"{one.count} arrivals when the kernel ends",
+                    one.arrivals[0],
+                )
+
+    def stuck(self, process: int, number: int) -> Wrong:
+        """Why a wait never ends."""
+        one = self.mbarriers[number]
+        if not one.pending:
+            return Wrong(self._bytes(one), one.arrivals[1] or one.arrivals[0])
+        return Wrong(
+            f"waits for ever: phase {one.waiting[process] - 1} of {one.name} lacks "
+            f"{one.pending} of {one.count} arrivals"
+        )
+
+    @staticmethod
+    def _bytes(one: Mbarrier) -> str:
+        return (
+            f"phase {one.ended} of {one.name} expects {one.expected} bytes, and copies "
+            f"bring {one.landed}"
+        )
+
+    def _tick(self, process: int) -> Clock:
+        clock = self.clocks[process]
+        clock[process] += 1
+        return clock
+
+
+def _missed(one: Mbarrier) -> str:
+    return (
+        f"phase {one.ended} of {one.name} may end before this wait has seen the end of "
+        f"{_phase(one.ended - 1)}: then it waits for ever"
+    )
+
+
+def _phase(number: int) -> str:
+    return f"phase {number}" if number >= 0 else "the phase before phase 0"
