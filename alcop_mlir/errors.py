@@ -60,6 +60,10 @@ class EmulationError(AlcopError):
     """PTX that the emulator cannot run, or a fault in it: out of bounds, ..."""
 
 
+class CertificateError(AlcopError):
+    """A certificate that does not hold for its PTX, or is none."""
+
+
 def check_known(kind: str, name: str, known: Collection[str]) -> None:
     """ConfigError with the `known` names of such a kind, where `name` is none."""
     if name not in known:

@@ -37,20 +37,30 @@ def certificate(
     machine = proof.machine
     heads = [_head(one) for one in proof.heads]
     used = _used(proof, machine.symbols)
-    return {
-        "schema": SCHEMA,
-        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
-        "entry": machine.code.kernel.name,
-        "threads": machine.threads,
-        "shared_bytes": machine.shared_bytes,
-        "variables": dict(sorted(bases.items())),
-        "cell_bytes": machine.grain,
-        "requires": requirements,
-        "assumes": sorted(machine.notes),
-        "fresh": is_fresh,
-        "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
-        "heads": heads,
-    }
+    return sealed(
+        {
+            "schema": SCHEMA,
+            "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
+            "entry": machine.code.kernel.name,
+            "threads": machine.threads,
+            "shared_bytes": machine.shared_bytes,
+            "variables": dict(sorted(bases.items())),
+            "cell_bytes": machine.grain,
+            "requires": requirements,
+            "assumes": sorted(machine.notes),
+            "fresh": is_fresh,
+            "skips": sorted(proof.hints),
+            "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
+            "heads": heads,
+        }
+    )
+
+
+def sealed(members: dict[str, Any]) -> dict[str, Any]:
+    """The members, and the hash of all of them."""
+    rest = {name: value for name, value in members.items() if name != "sha256"}
+    text = json.dumps(rest, sort_keys=True)
+    return {**rest, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def stored(certificates: list[dict[str, Any]]) -> bytes:

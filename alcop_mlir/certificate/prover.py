@@ -19,8 +19,9 @@ from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Module, PtxKernel
 
 _MOST_RESTARTS = 200
-_MOST_SKIPPED = 24  # registers that a region without synchronization may write, to
-# be run through: larger ones are epilogues, of which nothing is needed
+# Registers that a region without synchronization may write, to be run through: larger
+# ones are epilogues, of which nothing is needed.
+_MOST_SKIPPED = 24
 _LOADS = ("ld", "ldmatrix")
 _MOST_IN_ARM = 4096  # instructions of one arm that some threads run
 
@@ -30,6 +31,8 @@ class Proof:
     """What a search has shown.
 
     heads: the states at heads, which cover all others
+    hints: branches around what is not needed, which were not taken apart, and
+        selections that were computed both ways
     """
 
     machine: Machine
@@ -37,6 +40,7 @@ class Proof:
     steps: Mapping[tuple[int, str], int | None]
     instructions: int
     restarts: int
+    hints: frozenset[int]
 
 
 def prove(
@@ -67,7 +71,14 @@ def prove(
             for one in listed
             if not one.is_dropped
         ]
-        return Proof(machine, tuple(heads), steps, search.executed, restarts)
+        return Proof(
+            machine,
+            tuple(heads),
+            steps,
+            search.executed,
+            restarts,
+            frozenset(search.hints),
+        )
     raise Outside("no stable information about loops")
 
 
@@ -78,6 +89,7 @@ class Search:
         self.machine, self.heads, self.limit = machine, heads, limit
         self.code = machine.code
         self.executed = 0
+        self.hints: set[int] = set()
         cells = machine.shared_bytes // machine.grain + 1
         self.pending = [State(0, {}, SharedState(cells))]
 
@@ -190,6 +202,7 @@ class Search:
         name = getattr(operand, "name", None)
         value = self.machine.value(operand, 1)
         if name is not None and isinstance(value, Truth):
+            self.hints.add(state.pc)
             settled = self._settled(state, value)
             if settled is not None:
                 state.registers[name] = settled
@@ -199,7 +212,9 @@ class Search:
     def _branch(self, state: State, ins: Instruction) -> None:
         target = self.code.target(state.pc)
         value = self.machine.guard(ins)
-        if isinstance(value, Truth) and not self._is_skipped(state):
+        if isinstance(value, Truth) and self._is_skipped(state):
+            self.hints.add(state.pc)
+        else:
             value = self._settled(state, value)
         if isinstance(value, Exact) and value.is_uniform:
             self._go(state, target if value.lanes[0] else state.pc + 1)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alcop_mlir.certificate.api import Report, certify, find_entry
+from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.check import check
+from alcop_mlir.errors import CertificateError
 from alcop_mlir.manifest.kernels import (
     Condition,
     Divisible,
@@ -37,7 +40,7 @@ class Launched:
 def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
     """The verdict on each kernel, for each way in which it is launched."""
     return [
-        certify(
+        certified(
             bundle.code[one.module].ptx,
             one.name,
             one.threads,
@@ -47,6 +50,32 @@ def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
         )
         for one in launched_kernels(bundle)
     ]
+
+
+def certified(
+    ptx: str,
+    entry: str,
+    threads: int | None,
+    shared_bytes: int | None,
+    requirements: Mapping[str, Requirement],
+    seconds: float,
+) -> Report:
+    """The prover's verdict; proven is only what the checker accepts too.
+
+    The certificate keeps the states that the check has met.
+    """
+    report = certify(ptx, entry, threads, shared_bytes, requirements, seconds)
+    found = report.certificate
+    if found is None:
+        return report
+    try:
+        met = check(ptx, found)
+    except CertificateError as error:
+        why = f"the checker does not accept the proof: {error}"
+        return replace(report, status="outside", why=why, certificate=None)
+    heads = [found["heads"][number] for number in met]
+    whole = sealed({**found, "heads": heads})
+    return replace(report, certificate=whole, heads=len(heads))
 
 
 def launched_kernels(bundle: Bundle) -> list[Launched]:

@@ -10,10 +10,11 @@ import argparse
 import json
 import re
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from alcop_mlir import files, limits
+from alcop_mlir import codec, files, limits
 from alcop_mlir.errors import ConfigError, EmulationError
 from alcop_mlir.tools import command_line
 from alcop_mlir.tools.command_line import Parser, Rows, count, positive
@@ -28,7 +29,7 @@ _STATUS = {"proven": 0, "not proven": 2, "outside": 3}
 _REQUIREMENT = re.compile(r"([\w$.]+)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
 _MOST_DIGITS = 20
 # Options that a bundle's manifest answers.
-_FOR_PTX = ("kernel", "threads", "shared", "require")
+_FOR_PTX = ("kernel", "threads", "shared", "require", "check")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,6 +62,8 @@ def parser() -> Parser:
     add("--json", action="store_true", help="print the verdicts as JSON")
     about = "where to write the certificates of what is proven"
     add("-o", dest="output", metavar="FILE.json", help=about)
+    about = "prove nothing: check these certificates of a .ptx file"
+    add("--check", metavar="FILE.json", help=about)
     return parser
 
 
@@ -85,6 +88,8 @@ def _run(given: Any) -> int:
         from alcop_mlir.runtime.bundle import load
 
         reports = certify_bundle(load(given.file), given.seconds)
+    elif given.check is not None:
+        return _check(given)
     else:
         reports = _of_ptx(given)
     if given.output is not None:
@@ -96,15 +101,29 @@ def _run(given: Any) -> int:
     return max((_STATUS[r.status] for r in reports), default=0, key=(0, 3, 2).index)
 
 
+def _check(given: Any) -> int:
+    """Check stored certificates; the first that does not hold is an error."""
+    from alcop_mlir.checker.check import check
+
+    text = _text(given.file)
+    value = codec.parse(files.read(given.check, limits.JSON), limits.JSON.most)
+    if not isinstance(value, list) or not value:
+        raise ConfigError(f"'{given.check}' has no list of certificates")
+    for one in value:
+        start = time.perf_counter()
+        check(text, one)
+        spent = command_line.seconds(time.perf_counter() - start)
+        rows = [("verdict", ["certificate holds"]), ("time", [spent])]
+        command_line.print_table(one["entry"], rows)
+    return 0
+
+
 def _of_ptx(given: Any) -> list[Report]:
-    from alcop_mlir.certificate.api import certify
     from alcop_mlir.certificate.state import Requirement
+    from alcop_mlir.compilation.certification import certified
     from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 
-    try:
-        text = files.read(given.file, limits.PTX).decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"not proven: '{given.file}' is no UTF-8 text") from None
+    text = _text(given.file)
     required: dict[str, Requirement] = {
         name: Requirement(low, high, by) for name, low, high, by in given.require or ()
     }
@@ -113,12 +132,19 @@ def _of_ptx(given: Any) -> list[Report]:
         if not names:
             raise ConfigError(f"not proven: '{given.file}' has no kernel")
         return [
-            certify(text, name, given.threads, given.shared, required, given.seconds)
+            certified(text, name, given.threads, given.shared, required, given.seconds)
             for name in names
         ]
     except EmulationError as error:
         what = " ".join(str(error).split())  # one line
         raise ConfigError(f"not proven: {what}") from None
+
+
+def _text(file: str) -> str:
+    try:
+        return files.read(file, limits.PTX).decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"not proven: '{file}' is no UTF-8 text") from None
 
 
 def _show(given: Any, reports: Sequence[Report]) -> None:

@@ -44,6 +44,20 @@ def test_a_proof(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_certificate_is_checked(
+    ring: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ring.with_name("ring.json")
+    assert certify.main([str(ring), "--require", SIZE, "-o", str(output)]) == 0
+    capsys.readouterr()
+    assert certify.main([str(ring), "--check", str(output)]) == 0
+    assert "certificate holds" in capsys.readouterr().out
+    ring.write_text(Ring(waits=2).text())
+    assert certify.main([str(ring), "--check", str(output)]) == 1
+    expected = "error: the certificate is of other PTX\n"
+    assert capsys.readouterr().err == expected
+
+
 def test_an_alarm(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ring.write_text(Ring(waits=2).text())
     assert certify.main([str(ring), "--json"]) == 2

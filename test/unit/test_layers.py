@@ -172,12 +172,14 @@ RULES = {
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     # Proves what it is given as text: of the emulator it takes the parser only.
+    # Shares nothing with what it checks.
+    "checker.*": Rule("errors checker.*"),
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target element_types resources errors codec "
         "knobs limits files archives tuning.*"
     ),
-    "compilation.certification": Rule(f"{COMPILATION} certificate.*"),
+    "compilation.certification": Rule(f"{COMPILATION} certificate.* checker.*"),
     "compilation.*": Rule(COMPILATION),
     # What comes from torch: nothing else knows that there is one.
     "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),
@@ -201,7 +203,7 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "numpy": "analysis.linalg.constant_values certificate.* dtypes "
+    "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes "
     "reference.evaluation reference.index_arrays reference.step_values runtime.* "
     "tuning.* torch.export tools.*",
     "rich": "tools.*",

@@ -1,0 +1,403 @@
+"""What an instruction leaves in a register: numbers per thread, or a term.
+
+PTX ISA "Integer Arithmetic Instructions", "Comparison and Selection Instructions",
+"Logic and Shift Instructions".
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.terms import Clause, Term
+
+
+@dataclass(frozen=True)
+class Same:
+    """A number that all threads share: low <= term <= high."""
+
+    term: Term
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A predicate that all threads share: where `true` holds, and where `false`."""
+
+    true: Clause
+    false: Clause
+
+
+Value = np.ndarray | Same | Holds | None
+
+
+class Unknown(Exception):
+    """Nothing is known but that all threads share the result."""
+
+
+def types_of(parts: list[str]) -> list[tuple[str, int]]:
+    """The types that an opcode names: a letter and bits."""
+    return [(p[0], int(p[1:])) for p in parts[1:] if p[0] in "subf" and p[1:].isdigit()]
+
+
+def unsigned(lanes: np.ndarray, width: int) -> np.ndarray:
+    """The lowest bits."""
+    return lanes.astype(np.uint64) & np.uint64(2**width - 1)
+
+
+def signed(lanes: np.ndarray, width: int) -> np.ndarray:
+    """The lowest bits as a number with a sign."""
+    sign = np.uint64(1 << (width - 1))
+    return ((unsigned(lanes, width) ^ sign) - sign).astype(np.int64)
+
+
+def is_equal(lanes: np.ndarray) -> bool:
+    """Whether all threads have the same."""
+    return bool((lanes == lanes[0]).all())
+
+
+def same(value: Value, width: int) -> Same | None:
+    """The value as one that all threads share, if they surely do."""
+    if isinstance(value, np.ndarray) and is_equal(value):
+        found = int(signed(value[:1], width)[0])
+        return Same(terms.number(found), found, found)
+    return value if isinstance(value, Same) else None
+
+
+def exact(parts: list[str], v: list[np.ndarray]) -> np.ndarray | None:
+    """The instruction in each thread, or None where it is none of these."""
+    kinds = types_of(parts)
+    if not kinds or any(k == "f" for k, _ in kinds):
+        return None
+    (kind, width), name = kinds[-1], parts[0]
+    read = signed if kind == "s" else unsigned
+    with np.errstate(all="ignore"):
+        if name == "cvt":
+            return unsigned(read(v[0], width).astype(np.uint64), kinds[0][1])
+        if name in ("mul", "mad"):
+            return _multiplied(parts, v, width, read)
+        if name in ("shl", "shr"):
+            return unsigned(_shifted(name, read(v[0], width), v[1], width), width)
+        if name in ("bfe", "bfi", "lop3"):
+            return _bits(name, v, width, kind == "s")
+        simple = _SIMPLE.get(name)
+        if simple is None:
+            return None
+        found = simple(*(read(one, width) for one in v))
+        return None if found is None else unsigned(found.astype(np.uint64), width)
+
+
+def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    if (b == 0).any():
+        return None
+    found = np.abs(a) // np.abs(b)
+    return np.where((a < 0) ^ (b < 0), -found, found) if a.dtype == np.int64 else a // b
+
+
+def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    found = _divided(a, b)
+    return None if found is None else a - found * b
+
+
+_SIMPLE = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+    "neg": lambda a: -a.astype(np.int64),
+    "abs": np.abs,
+    "min": np.minimum,
+    "max": np.maximum,
+    "div": _divided,
+    "rem": _rest,
+    "cnot": lambda a: (a == 0).astype(np.uint64),
+}
+
+
+def _multiplied(parts: list[str], v: list[np.ndarray], width: int, read) -> np.ndarray:
+    a, b = read(v[0], width), read(v[1], width)
+    out = 2 * width if "wide" in parts else width
+    if "hi" in parts:
+        high = [int(x) * int(y) >> width for x, y in zip(a, b, strict=True)]
+        found = np.array([h % 2**width for h in high], np.uint64)
+    else:
+        found = (a * b).astype(np.uint64)
+    if parts[0] == "mad":
+        found = found + v[2].astype(np.uint64)
+    return unsigned(found, out)
+
+
+def _shifted(name: str, a: np.ndarray, by: np.ndarray, width: int) -> np.ndarray:
+    count = np.minimum(unsigned(by, 32), np.uint64(width))
+    if name == "shl":
+        moved = a.astype(np.uint64) << np.minimum(count, np.uint64(63))
+        return np.where(count >= width, np.uint64(0), moved)
+    if a.dtype == np.int64:
+        return a >> np.minimum(count, np.uint64(width - 1)).astype(np.int64)
+    return np.where(count >= width, np.uint64(0), a >> np.minimum(count, np.uint64(63)))
+
+
+def _bits(
+    name: str, v: list[np.ndarray], width: int, has_sign: bool
+) -> np.ndarray | None:
+    """`bfe`, `bfi` with one place and length; `lop3` by its table."""
+    if name == "lop3":
+        found = np.zeros_like(v[0])
+        for row in range(8):
+            if int(v[3][0]) >> row & 1:
+                bits = (
+                    one if row >> (2 - i) & 1 else ~one for i, one in enumerate(v[:3])
+                )
+                a, b, c = bits
+                found |= a & b & c
+        return unsigned(found, width)
+    if not (is_equal(v[-1]) and is_equal(v[-2])):
+        return None
+    place, length = int(v[-2][0]) % 256, int(v[-1][0]) % 256
+    if place + length > width:
+        return None
+    mask = np.uint64(2**length - 1)
+    if name == "bfe":
+        field = unsigned(v[0], width) >> np.uint64(place) & mask
+        if has_sign and length:
+            field = signed(field, length).astype(np.uint64)
+        return unsigned(field, width)
+    mask <<= np.uint64(place)
+    return unsigned(v[1] & ~mask | v[0] << np.uint64(place) & mask, width)
+
+
+def linear(parts: list[str], v: list[Same]) -> Same:
+    """The instruction on what all threads share; raises Unknown."""
+    kinds = types_of(parts)
+    if not kinds or any(k == "f" for k, _ in kinds):
+        raise Unknown
+    (kind, width), name = kinds[-1], parts[0]
+    a, b = v[0], v[1] if len(v) > 1 else v[0]
+    fixed = b.low if b.low == b.high else None
+    if name == "cvt":
+        if kinds[0][1] > width and kind != "s" and a.low < 0:
+            raise Unknown
+        return fitting(a.term, a.low, a.high, kinds[0][1])
+    if name in ("mul", "mad"):
+        return _product(parts, v, width, kind == "s")
+    if name == "add":
+        return _sum(a, b, 1, width)
+    if name == "sub":
+        return _sum(a, b, -1, width)
+    if name in ("neg", "not"):
+        return _sum(_constant(-(name == "not")), a, -1, width)
+    if name in ("min", "max"):
+        if kind != "s" and min(a.low, b.low) < 0:
+            raise Unknown
+        return _extreme(a, b, name == "min")
+    if name == "or":
+        small, large = sorted(v, key=lambda one: one.high)
+        step = 1 << small.high.bit_length()
+        if small.low < 0 or any(c % step for c in large.term.values()):
+            raise Unknown
+        return _sum(large, small, 1, width)
+    if name == "and":
+        return _masked(v, width)
+    if name == "bfe" and kind != "s" and a.low >= 0 and fixed is not None:
+        if v[2].low == v[2].high and v[2].low < width:
+            cut = _floor(a, 1 << fixed, width)
+            return _modulo(cut, 1 << v[2].low, width)
+    if fixed is None:
+        raise Unknown
+    if name == "shl" and 0 <= fixed < width:
+        return _times(a, 1 << fixed, width)
+    if name == "shr" and 0 <= fixed < width and (kind == "s" or a.low >= 0):
+        return _floor(a, 1 << fixed, width)
+    if name in ("div", "rem") and fixed > 0 and a.low >= 0:
+        return (_floor if name == "div" else _modulo)(a, fixed, width)
+    raise Unknown
+
+
+def fitting(term: Term, low: int, high: int, width: int) -> Same:
+    """The term, where it surely is a number of that width."""
+    if low < -(1 << (width - 1)) or high >= 1 << (width - 1):
+        raise Unknown
+    return _constant(low) if low == high else Same(term, low, high)
+
+
+def _constant(value: int) -> Same:
+    return Same(terms.number(value), value, value)
+
+
+def _sum(a: Same, b: Same, sign: int, width: int) -> Same:
+    low, high = sorted((sign * b.low, sign * b.high))
+    term = terms.plus(a.term, b.term, sign)
+    return fitting(term, a.low + low, a.high + high, width)
+
+
+def _times(a: Same, factor: int, width: int) -> Same:
+    low, high = sorted((a.low * factor, a.high * factor))
+    return fitting(terms.plus({}, a.term, factor), low, high, width)
+
+
+def _floor(a: Same, by: int, width: int) -> Same:
+    return fitting(terms.quotient(a.term, by), a.low // by, a.high // by, width)
+
+
+def _modulo(a: Same, by: int, width: int) -> Same:
+    term = terms.plus(a.term, terms.quotient(a.term, by), -by)
+    if terms.is_constant(term):
+        return _constant(term.get("", 0))
+    return fitting(term, 0, by - 1, width)
+
+
+def _masked(v: list[Same], width: int) -> Same:
+    mask, a = sorted(v, key=lambda one: one.low != one.high)
+    bits = mask.low
+    if bits != mask.high or not bits:
+        raise Unknown
+    lowest = bits & -bits
+    if bits < 0 and bits == -lowest:
+        return _times(_floor(a, lowest, width), lowest, width)
+    if bits > 0 and not (bits + lowest) & (bits + lowest - 1):  # ones in a row
+        cut = _modulo(a, bits + lowest, width)
+        return _times(_floor(cut, lowest, width), lowest, width)
+    raise Unknown
+
+
+def _product(parts: list[str], v: list[Same], width: int, has_sign: bool) -> Same:
+    fixed, a = sorted(v[:2], key=lambda one: one.low != one.high)
+    by = fixed.low
+    if by != fixed.high:
+        raise Unknown
+    if "hi" in parts:
+        found = _high(a, by % 2**width, width, has_sign)
+    elif "wide" in parts and not has_sign and (a.low < 0 or by < 0):
+        raise Unknown
+    else:
+        found = _times(a, by, 2 * width if "wide" in parts else width)
+    if parts[0] == "mul":
+        return found
+    return _sum(found, v[2], 1, 2 * width if "wide" in parts else width)
+
+
+def _high(a: Same, by: int, width: int, has_sign: bool) -> Same:
+    """floor(a * by / 2**width) = floor(a * n / d), if by * d is just above
+    n * 2**width: the difference times a is less than 2**width.
+    """
+    if a.low < 0 or has_sign or not by:
+        raise Unknown
+    for n in range(1, 64):
+        d = -(-n * 2**width // by)
+        if d > 1 and 0 <= (by * d - n * 2**width) * a.high < 2**width:
+            whole = terms.quotient(terms.plus({}, a.term, n), d)
+            return fitting(whole, a.low * n // d, a.high * n // d, width)
+    raise Unknown
+
+
+def _extreme(a: Same, b: Same, is_min: bool) -> Same:
+    if a.high <= b.low or b.high <= a.low:
+        return a if is_min == (a.high <= b.low) else b
+    less = terms.minus(b.term, a.term) if is_min else terms.minus(a.term, b.term)
+    of = min if is_min else max
+    test = at_least(less)
+    term = terms.choice(test.true, test.false, a.term, b.term)
+    return Same(term, of(a.low, b.low), of(a.high, b.high))
+
+
+def at_least(term: Term) -> Holds:
+    """Where a term is not negative."""
+    common = _common([c for s, c in term.items() if s != ""])
+    term = {s: c // common for s, c in term.items()}
+    return Holds([[term]], [[terms.opposite(term)]])
+
+
+def _common(numbers: list[int]) -> int:
+    return gcd(*numbers) or 1
+
+
+def chosen(test: Holds, a: Same, b: Same) -> Same:
+    """`a` where the predicate holds, else `b`."""
+    term = _carry(test, a, b) or terms.choice(test.true, test.false, a.term, b.term)
+    return Same(term, min(a.low, b.low), max(a.high, b.high))
+
+
+def _carry(test: Holds, a: Same, b: Same) -> Term | None:
+    """1 where x has a rest on division by d, else 0: ceil(x / d) - floor(x / d)."""
+    values = (a.low, a.high, b.low, b.high)
+    zero = {(1, 1, 0, 0): test.false, (0, 0, 1, 1): test.true}.get(values)
+    if zero is None or len(zero) != 1 or len(zero[0]) != 2:
+        return None
+    fact, other = zero[0]
+    if not terms.is_constant(terms.plus(fact, other)) or terms.plus(fact, other)[""]:
+        return None
+    common = _common(list(fact.values()))
+    for symbol in fact:
+        if isinstance(symbol, tuple) and symbol[0] == "/":
+            x, d = dict(symbol[1]), symbol[2]
+            rest = terms.frozen(terms.plus(x, {symbol: 1}, -d))
+            for sign in (1, -1):
+                scaled = {s: sign * c // common for s, c in fact.items()}
+                if terms.frozen(scaled) == rest:
+                    up = terms.quotient(terms.plus(x, terms.number(d - 1)), d)
+                    return terms.minus(up, {symbol: 1})
+    return None
+
+
+_ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_TESTS = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+
+
+def compared(parts: list[str], a: Value, b: Value) -> Value:
+    """`setp` of integers; raises Unknown."""
+    kinds, name = types_of(parts), _ORDER.get(parts[1], parts[1])
+    if not kinds or kinds[-1][0] == "f" or name not in _TESTS:
+        raise Unknown
+    kind, width = kinds[-1]
+    has_sign = kind == "s" and parts[1] not in _ORDER
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        read = signed if has_sign else unsigned
+        return _TESTS[name](read(a, width), read(b, width)).astype(np.uint64)
+    x, y = same(a, width), same(b, width)
+    if x is None or y is None:
+        return None
+    if not has_sign and name not in ("eq", "ne") and min(x.low, y.low) < 0:
+        raise Unknown
+    low, high = x.low - y.high, x.high - y.low
+    less = terms.minus(x.term, y.term)
+    if terms.is_constant(less):
+        low = high = less.get("", 0)
+    if name in ("eq", "ne"):
+        common = _common(list(less.values()))
+        less = {s: c // common for s, c in less.items()}
+        zero = Holds([[less, terms.plus({}, less, -1)]], _apart(less))
+        sure = None if low <= 0 <= high and low != high else low == high == 0
+        found = zero if name == "eq" else Holds(zero.false, zero.true)
+        sure = sure if name == "eq" or sure is None else not sure
+    else:
+        found = _ordered(name, less)
+        at_low, at_high = _TESTS[name](low, 0), _TESTS[name](high, 0)
+        sure = at_low if at_low == at_high else None
+    return found if sure is None else np.full(1, int(sure), np.uint64)
+
+
+def _apart(less: Term) -> Clause:
+    one = terms.number(1)
+    return [[terms.minus(less, one)], [terms.plus(terms.number(-1), less, -1)]]
+
+
+def _ordered(name: str, less: Term) -> Holds:
+    if name in ("ge", "lt"):
+        found = at_least(less)
+    else:
+        found = at_least(terms.plus({}, less, -1))
+    return found if name in ("ge", "le") else Holds(found.false, found.true)

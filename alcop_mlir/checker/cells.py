@@ -1,0 +1,91 @@
+"""Cells of shared memory: status, writer, reader and age of each.
+
+PTX ISA "cp.async", "cp.async.wait_group", "bar"; as the certificate's format has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from alcop_mlir.errors import CertificateError
+
+NEVER, FLYING, WAITED, STORED, LANDED = range(5)
+_NOBODY, _MANY, _STORE = -1, -2, -2
+_MOST_AGE, _MOST_GROUPS = 12, 10
+
+
+class Cells:
+    """What is known of each cell."""
+
+    def __init__(self, count: int):
+        self.status = np.full(count, NEVER, np.uint8)
+        self.writer = np.full(count, _NOBODY, np.int16)
+        self.reader = np.full(count, _NOBODY, np.int16)
+        self.age = np.full(count, _STORE, np.int16)
+
+    def copy(self) -> Cells:
+        """One that changes apart."""
+        new = Cells(0)
+        new.status, new.writer = self.status.copy(), self.writer.copy()
+        new.reader, new.age = self.reader.copy(), self.age.copy()
+        return new
+
+    def digest(self) -> str:
+        """The hash that a certificate gives."""
+        writer = np.where(self.status == LANDED, _NOBODY, self.writer)
+        parts = (self.status, writer.astype(np.int16), self.reader, self.age)
+        return hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()
+
+    def write(self, cells: np.ndarray, threads: np.ndarray, is_copy: bool) -> None:
+        """Cells, and the thread that writes each."""
+        status = self.status[cells]
+        busy = (self.reader[cells] != _NOBODY) & (self.reader[cells] != threads)
+        busy |= status == FLYING
+        mine = self.writer[cells] == threads
+        busy |= ((status == WAITED) | (status == STORED)) & ~mine
+        if busy.any() or len(np.unique(cells)) < len(cells):
+            raise CertificateError("something is overwritten that may be in use")
+        self.status[cells] = FLYING if is_copy else STORED
+        self.writer[cells] = threads
+        self.reader[cells] = _NOBODY
+        self.age[cells] = 0 if is_copy else _STORE
+
+    def read(self, cells: np.ndarray, threads: np.ndarray, by_warp: bool) -> set[int]:
+        """The ages of what is read."""
+        status = self.status[cells]
+        own = ((status == WAITED) | (status == STORED)) & (
+            self.writer[cells] == threads
+        )
+        if not ((status == LANDED) | (own if not by_warp else False)).all():
+            raise CertificateError("something is read that may not be there")
+        found = np.full(len(cells), _MANY) if by_warp else threads
+        before = self.reader[cells]
+        kept = (before == _NOBODY) | (before == found)
+        self.reader[cells] = np.where(kept, found, _MANY)
+        if not by_warp:
+            several, counts = np.unique(cells, return_counts=True)
+            self.reader[several[counts > 1]] = _MANY
+        return set(self.age[cells].tolist())
+
+    def commit(self) -> None:
+        """A group ends."""
+        self.age[self.age >= 0] += 1
+        np.minimum(self.age, _MOST_AGE, out=self.age)
+        if ((self.status == FLYING) & (self.age > _MOST_GROUPS)).any():
+            raise CertificateError("too many groups in flight")
+
+    def wait(self, groups: int) -> None:
+        """All but the last groups have landed for their threads."""
+        self.status[(self.status == FLYING) & (self.age > groups)] = WAITED
+
+    def barrier(self) -> None:
+        """What was waited for or stored is there for all."""
+        self.status[(self.status == WAITED) | (self.status == STORED)] = LANDED
+        self.reader[:] = _NOBODY
+
+    def end(self) -> None:
+        """The kernel ends."""
+        if (self.status == FLYING).any():
+            raise CertificateError("the kernel ends with a copy in flight")

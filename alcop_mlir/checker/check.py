@@ -1,0 +1,224 @@
+"""The check of a certificate: each listed state once, and what it meets is listed.
+
+What is shown is what `docs/certificates.md` says. A state that a certificate lists
+stands for all threads of a block at the head of a loop, with the listed facts. The
+first state, at the entry, has none; from it and from each listed one, all ways are gone
+until the next head. There a listed state has to cover what arrived: the same numbers
+and cells by their hashes, the same terms, and facts that follow. By induction over
+turns each run only meets listed states, and no access on the way breaks a rule.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Holds, Same, is_equal, same
+from alcop_mlir.checker.cells import Cells
+from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import Certificate, Head, read_certificate
+from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.predicates import symbols_of
+from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.walk import Walk
+from alcop_mlir.errors import CertificateError
+
+NO_WRAP = "counters of loops do not wrap around"
+_MOST_TURNS = 1 << 62
+
+
+def check(ptx: str, value: Any) -> tuple[int, ...]:
+    """Checks a certificate, as JSON values, against PTX text.
+
+    Returns which of the listed states are met. Raises CertificateError where it does
+    not hold, is of other PTX, or is no certificate.
+    """
+    given = read_certificate(value)
+    if hashlib.sha256(ptx.encode()).hexdigest() != given.ptx_sha256:
+        raise CertificateError("the certificate is of other PTX")
+    kernel = read_kernel(ptx, given.entry)
+    if kernel.threads not in (0, given.threads):
+        raise CertificateError("the certificate is for another number of threads")
+    _check_layout(given, kernel.shared)
+    machine = Machine(
+        kernel, given.threads, given.shared_bytes, given.variables, given.requires
+    )
+    if machine.grain != given.cell_bytes:
+        raise CertificateError("the certificate has cells of another size")
+    met = _Check(given, machine).run()
+    if machine.assumed != given.assumes:
+        raise CertificateError("the certificate does not say what it assumes")
+    if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
+        raise CertificateError("the certificate is wrong about freshness")
+    return met
+
+
+def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> None:
+    """Variables lie where the text has them: those of unknown size last."""
+    places: dict[str, int] = {}
+    top = 0
+    for name, align, size in sorted(shared, key=lambda one: not one[2]):
+        top = -(-top // align) * align
+        places[name] = top
+        top += size
+    has_rest = any(not size for _, _, size in shared)
+    fits = given.shared_bytes >= top if has_rest else given.shared_bytes == top
+    if places != given.variables or not fits:
+        raise CertificateError("the certificate has another layout of shared memory")
+
+
+class _Check:
+    """One check; `waiting` are listed states that were met, with what they hold."""
+
+    def __init__(self, given: Certificate, machine: Machine):
+        self.given, self.machine = given, machine
+        self.flow = Flow(machine.kernel)
+        self.walk = Walk(machine, self.flow, self.arrive, given.skips)
+        self.waiting: list[State] = []
+        self.met: set[int] = set()
+        for head in given.heads:
+            if head.pc not in self.flow.loops:
+                raise CertificateError("a listed state is at no head of a loop")
+
+    def run(self) -> tuple[int, ...]:
+        """Goes from the entry, and from each state that is met for the first time."""
+        cells = Cells(self.given.shared_bytes // self.machine.grain + 1)
+        self.walk.run(State(0, {}, cells))
+        while self.waiting:
+            self.walk.run(self.waiting.pop())
+        return tuple(sorted(self.met))
+
+    def arrive(self, state: State) -> None:
+        """One way has come to the head of a loop."""
+        for number, head in enumerate(self.given.heads):
+            if head.pc == state.pc and self._covers(head, state):
+                if number not in self.met:
+                    self.met.add(number)
+                    self.waiting.append(self._listed(head, state))
+                return
+        raise CertificateError("a state at the head of a loop is not listed")
+
+    def _covers(self, head: Head, state: State) -> bool:
+        """Whether what arrived is one of the states that the listed one stands for."""
+        registers = state.registers
+        if state.cells.digest() != head.cells_sha256:
+            return False
+        if _digest(registers, head.numbers) != head.numbers_sha256:
+            return False
+        is_back = state.previous in self.flow.loops[head.pc]
+        values = self._values(head, state, is_back)
+        return (
+            all(self._has_term(head, state, name, values) for name in head.terms)
+            and all(self._has_truth(head, state, name, values) for name in head.truths)
+            and all(
+                self.machine.facts.follows(f, state.facts, state.clauses)
+                for f in (terms.replaced(fact, values) for fact in head.facts)
+            )
+        )
+
+    def _values(self, head: Head, state: State, is_back: bool) -> dict[Any, Term]:
+        """What the listed state's own symbols are, of what arrived."""
+        turn = f"n{head.pc}"
+        values = {turn: terms.number(0)}
+        if is_back:
+            values[turn] = terms.plus({turn: 1}, terms.number(1))
+        for name in (*head.terms, *head.truths):
+            found = same(state.registers.get(name), self.width(name))
+            if found is not None:
+                values[f"h{head.pc}.{name}"] = found.term
+        return values
+
+    def width(self, register: str) -> int:
+        """The bits of a register, by its declaration."""
+        widths = self.machine.kernel.widths
+        return widths.get(register, widths.get(register.rstrip("0123456789"), 64))
+
+    def _has_term(
+        self, head: Head, state: State, name: str, values: dict[Any, Term]
+    ) -> bool:
+        """Whether a register holds the listed term, in the listed range.
+
+        A counter may reach the end of its range, by the assumption that it does not
+        wrap around.
+        """
+        term, low, high = head.terms[name]
+        found = same(state.registers.get(name), self.width(name))
+        if found is None:
+            return False
+        step = term.get(f"n{head.pc}", 0)
+        half = 1 << (self.width(name) - 2)
+        grows = step > 0 and high == half - 1
+        falls = step < 0 and low == -half
+        if grows or falls:
+            self.machine.assumed.add(NO_WRAP)
+        if (found.low < low and not falls) or (found.high > high and not grows):
+            return False
+        less = terms.minus(found.term, terms.replaced(term, values))
+        if terms.is_constant(less):
+            return not less.get("", 0)
+        follows = self.machine.facts.follows
+        return all(
+            follows(one, state.facts, state.clauses)
+            for one in (less, terms.plus({}, less, -1))
+        )
+
+    def _has_truth(
+        self, head: Head, state: State, name: str, values: dict[Any, Term]
+    ) -> bool:
+        value = state.registers.get(name)
+        if head.truths[name] == [[{f"h{head.pc}.{name}": 1, "": -1}]]:
+            is_number = isinstance(value, np.ndarray) and is_equal(value)
+            return is_number or isinstance(value, Holds)
+        if not isinstance(value, Holds):
+            return False
+        listed = [[terms.replaced(f, values) for f in one] for one in head.truths[name]]
+        return _same_clause(value.true, listed)
+
+    def _listed(self, head: Head, state: State) -> State:
+        """The listed state, with numbers and cells of one that it covers."""
+        registers: dict[str, Any] = {n: state.registers[n] for n in head.numbers}
+        for name, (term, low, high) in head.terms.items():
+            registers[name] = Same(term, low, high)
+        for name, true in head.truths.items():
+            registers[name] = Holds(true, _opposite(true))
+        ranges = self.machine.facts.ranges
+        ranges[f"n{head.pc}"] = (0, _MOST_TURNS)
+        for name in head.terms:
+            half = 1 << (self.width(name) - 1)
+            ranges[f"h{head.pc}.{name}"] = (-half, half - 1)
+        for name in head.truths:
+            ranges[f"h{head.pc}.{name}"] = (0, 1)
+        facts = list(head.facts)
+        known = set().union(*map(symbols_of, registers.values()))
+        known = known.union(*map(terms.inside, facts))
+        self.machine.keep(known)
+        return State(head.pc, registers, state.cells.copy(), facts)
+
+
+def _opposite(true: terms.Clause) -> terms.Clause:
+    """Where none of the alternatives holds; each is one fact, or an equality."""
+    found: terms.Clause = [[]]
+    for one in true:
+        found = [[*rest, terms.opposite(f)] for rest in found for f in one]
+    return found
+
+
+def _same_clause(a: terms.Clause, b: terms.Clause) -> bool:
+    def frozen(clause: terms.Clause) -> list[Any]:
+        return [[terms.frozen(f) for f in one] for one in clause]
+
+    return frozen(a) == frozen(b)
+
+
+def _digest(registers: dict[str, Any], names: tuple[str, ...]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(names):
+        value = registers.get(name)
+        if not isinstance(value, np.ndarray):
+            return ""
+        found.update(name.encode() + b"=" + value.astype(np.uint64).tobytes())
+    return found.hexdigest()

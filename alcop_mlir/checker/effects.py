@@ -1,0 +1,46 @@
+"""What instructions do, by their opcodes."""
+
+from __future__ import annotations
+
+from alcop_mlir.checker.text import Instruction, names_in
+from alcop_mlir.errors import CertificateError
+
+# Opcodes that write no register.
+_NO_RESULT = frozenset(
+    "st bra bar barrier cp ret exit trap brkpt membar fence red prefetch prefetchu "
+    "griddepcontrol discard applypriority nanosleep pmevent setmaxnreg stmatrix "
+    "brx stackrestore".split()
+)
+
+
+def results(ins: Instruction) -> list[str]:
+    """The registers that an instruction writes."""
+    first = ins.parts[0]
+    if first in _NO_RESULT or not ins.operands:
+        return []
+    if first == "call" and not ins.operands[0].startswith("("):
+        return []
+    if first == "wgmma":
+        raise CertificateError(f"not modelled: {ins.opcode}")
+    return [n for n in names_in(ins.operands[0]) if n != "_"]
+
+
+def is_access(ins: Instruction) -> bool:
+    """Whether it accesses shared memory."""
+    if ins.parts[0] in ("ldmatrix", "stmatrix"):
+        return True
+    named = any(part.split("::")[0] == "shared" for part in ins.parts)
+    return named and ins.parts[0] not in ("cvta", "isspacep", "mapa")
+
+
+def orders(ins: Instruction) -> bool:
+    """Whether threads may not part ways around it."""
+    if ins.parts[:2] == ["bar", "warp"]:
+        return False
+    kinds = ("bar", "barrier", "cp", "mbarrier", "wgmma")
+    return is_access(ins) or ins.parts[0] in kinds
+
+
+def is_collective(ins: Instruction) -> bool:
+    """Whether all threads have to execute it."""
+    return orders(ins) and not is_access(ins)

@@ -1,0 +1,180 @@
+"""A certificate as it is stored, read strictly: what is missing or odd is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.errors import CertificateError
+
+SCHEMA = 1
+_MEMBERS = frozenset(
+    "schema ptx_sha256 entry threads shared_bytes variables cell_bytes requires "
+    "assumes fresh skips symbols heads sha256".split()
+)
+_OF_HEAD = frozenset(
+    "pc terms truths numbers numbers_sha256 cells_sha256 facts".split()
+)
+_MOST_THREADS = 1024
+_MOST_SHARED = 1 << 18
+_MOST_DEPTH = 32  # symbols inside of symbols
+
+
+@dataclass(frozen=True)
+class Head:
+    """One listed state at the head of a loop."""
+
+    pc: int
+    terms: dict[str, tuple[Term, int, int]]
+    truths: dict[str, Clause]
+    numbers: tuple[str, ...]
+    numbers_sha256: str
+    cells_sha256: str
+    facts: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All of it; `requires`: of parameters, low, high and what divides them."""
+
+    ptx_sha256: str
+    entry: str
+    threads: int
+    shared_bytes: int
+    variables: dict[str, int]
+    cell_bytes: int
+    requires: dict[str, tuple[int, int, int]]
+    assumes: set[str]
+    fresh: bool
+    skips: frozenset[int]
+    heads: tuple[Head, ...]
+
+
+def read_certificate(value: Any) -> Certificate:
+    """The certificate that JSON values are; CertificateError where they are none."""
+    try:
+        return _read(value)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CertificateError(f"this is no certificate: {error}") from None
+
+
+def _read(value: dict[str, Any]) -> Certificate:
+    if set(value) != _MEMBERS or value["schema"] != SCHEMA:
+        raise CertificateError("this is no certificate of a known schema")
+    rest = {name: member for name, member in value.items() if name != "sha256"}
+    text = json.dumps(rest, sort_keys=True)
+    if hashlib.sha256(text.encode()).hexdigest() != value["sha256"]:
+        raise CertificateError("the certificate is not what its sha256 says")
+    threads, shared = _whole(value["threads"]), _whole(value["shared_bytes"])
+    if not 0 < threads <= _MOST_THREADS or not 0 <= shared <= _MOST_SHARED:
+        raise CertificateError(
+            "a certificate for more threads or bytes than a block has"
+        )
+    reader = _Terms(value["symbols"])
+    requires = {
+        one["parameter"]: (
+            _whole(one["low"]),
+            _whole(one["high"]),
+            _whole(one["multiple"]),
+        )
+        for one in value["requires"]
+    }
+    if any(by < 1 or low > high for low, high, by in requires.values()):
+        raise CertificateError("a requirement that no number meets")
+    return Certificate(
+        ptx_sha256=str(value["ptx_sha256"]),
+        entry=str(value["entry"]),
+        threads=threads,
+        shared_bytes=shared,
+        variables={str(n): _whole(at) for n, at in value["variables"].items()},
+        cell_bytes=_whole(value["cell_bytes"]),
+        requires=requires,
+        assumes=set(map(str, value["assumes"])),
+        fresh=value["fresh"] is True,
+        skips=frozenset(map(_whole, value["skips"])),
+        heads=tuple(_head(one, reader) for one in value["heads"]),
+    )
+
+
+def _head(value: dict[str, Any], reader: _Terms) -> Head:
+    if set(value) != _OF_HEAD:
+        raise CertificateError("this is no certificate: a state with other members")
+    return Head(
+        pc=_whole(value["pc"]),
+        terms={
+            str(name): (reader.term(term), _whole(low), _whole(high))
+            for name, (term, low, high) in value["terms"].items()
+        },
+        truths={str(n): reader.clause(c) for n, c in value["truths"].items()},
+        numbers=tuple(map(str, value["numbers"])),
+        numbers_sha256=str(value["numbers_sha256"]),
+        cells_sha256=str(value["cells_sha256"]),
+        facts=tuple(map(reader.term, value["facts"])),
+    )
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise CertificateError(
+            f"this is no certificate: no whole number: {value!r:.40}"
+        )
+    return value
+
+
+class _Terms:
+    """Reads terms; symbols of the table become what they stand for."""
+
+    def __init__(self, symbols: dict[str, Any]):
+        self.symbols = symbols
+        self.known: dict[str, Term] = {}
+        self.depth = 0
+
+    def term(self, value: list[Any]) -> Term:
+        found = terms.number(_whole(value[0]))
+        for symbol, factor in value[1:]:
+            found = terms.plus(found, self.symbol(str(symbol)), _whole(factor))
+        return found
+
+    def clause(self, value: list[Any]) -> Clause:
+        return [[self.term(fact) for fact in one] for one in value]
+
+    def symbol(self, name: str) -> Term:
+        if not name:
+            raise CertificateError("this is no certificate: a symbol without a name")
+        if name not in self.symbols:
+            return {name: 1}
+        if name not in self.known:
+            self.depth += 1
+            if self.depth > _MOST_DEPTH:
+                raise CertificateError("symbols that stand for themselves")
+            self.known[name] = self._made(self.symbols[name])
+            self.depth -= 1
+        return self.known[name]
+
+    def _made(self, value: dict[str, Any]) -> Term:
+        if "divisor" in value:
+            divisor = _whole(value["divisor"])
+            if divisor < 1:
+                raise CertificateError("a division by no positive number")
+            return terms.quotient(self.term(value["dividend"]), divisor)
+        true, false = self.clause(value["if"]), self.clause(value["unless"])
+        _check_opposite(true, false)
+        return terms.choice(
+            true, false, self.term(value["then"]), self.term(value["else"])
+        )
+
+
+def _check_opposite(true: Clause, false: Clause) -> None:
+    """One of both always holds, and never both: else there is no such choice."""
+    facts = terms.Facts()
+    for one in true:
+        for other in false:
+            if not facts.contradict([*one, *other], []):
+                raise CertificateError("a choice whose sides may both hold")
+    neither = [[[terms.opposite(f)] for f in one] for one in (*true, *false) if one]
+    if all((*true, *false)) and not facts.contradict([], neither):
+        raise CertificateError("a choice of which no side may hold")

@@ -1,0 +1,374 @@
+"""Executes instructions for a check: registers, accesses and synchronization."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from alcop_mlir.checker import arithmetic, terms
+from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
+from alcop_mlir.checker.cells import Cells
+from alcop_mlir.checker.effects import is_access, orders, results
+from alcop_mlir.checker.predicates import inverted, is_shared, logic, symbols_of
+from alcop_mlir.checker.terms import Clause, Facts, Term
+from alcop_mlir.checker.text import Instruction, Kernel, split
+from alcop_mlir.errors import CertificateError
+
+_POINTER, _BLOCKS, _WARP = 1 << 47, (1 << 31) - 1, 32
+_SPACES = ("shared", "global", "param", "local", "const")
+UNIFORM_LOADS = "all threads read the same value from one address"
+_NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
+_FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
+_PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
+
+
+@dataclass
+class State:
+    """Where all threads are, and what is known."""
+
+    pc: int
+    registers: dict[str, Value]
+    cells: Cells
+    facts: list[Term] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+    previous: int = -1
+    lanes: np.ndarray | None = None
+
+    def fork(self) -> State:
+        """One that goes another way."""
+        facts, clauses = list(self.facts), list(self.clauses)
+        cells, registers = self.cells.copy(), dict(self.registers)
+        return replace(
+            self, registers=registers, cells=cells, facts=facts, clauses=clauses
+        )
+
+
+class Machine:
+    """Of one kernel; `assumed` is what was taken for granted on the way."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        threads: int,
+        shared_bytes: int,
+        places: Mapping[str, int],
+        required: Mapping[str, tuple[int, int, int]],
+    ):
+        self.kernel, self.threads = kernel, threads
+        self.shared_bytes, self.places, self.required = shared_bytes, places, required
+        self.facts = Facts()
+        self.ages: dict[int, set[int]] = {}
+        self.assumed: set[str] = set()
+        sizes = [self._bytes(i) for i in kernel.code if is_access(i)]
+        self.grain = min([s for s in sizes if s], default=16)
+        self._lane = np.arange(threads, dtype=np.uint64)
+        self._made: set[str] = set()
+        self.state = State(0, {}, Cells(0))
+        self._cells: dict[tuple[int, bytes, bytes], tuple[np.ndarray, np.ndarray]] = {}
+
+    def symbol(self, name: str, low: int, high: int) -> Same:
+        """A number that all threads share, of which the range is known."""
+        self.facts.ranges[name] = (low, high)
+        return Same({name: 1}, low, high)
+
+    def unknown(self, width: int) -> Same:
+        """One that the instruction makes."""
+        name = f"u{self.state.pc}"
+        self._made.add(name)
+        return self.symbol(name, -(1 << (width - 1)), (1 << (width - 1)) - 1)
+
+    def keep(self, names: set[str]) -> None:
+        """Unknowns that a state names: to make one anew is to forget it."""
+        self._made |= {n for n in names if n[0] == "u" and n[1:].isdigit()}
+
+    def forget(self, name: str) -> None:
+        """Nothing is known of a symbol that gets another value."""
+        state = self.state
+        for register, value in state.registers.items():
+            if name in symbols_of(value):
+                state.registers[register] = None
+        state.facts = [f for f in state.facts if name not in terms.inside(f)]
+        state.clauses = []
+
+    # Operands.
+
+    def constant(self, value: int) -> np.ndarray:
+        """The same number in all threads."""
+        return np.full(self.threads, value % 2**64, np.uint64)
+
+    def value(self, operand: str) -> Value:
+        """What an operand holds."""
+        if operand in self.state.registers:
+            return self.state.registers[operand]
+        if _NUMBER.fullmatch(operand):
+            return self.constant(_integer(operand))
+        found = _FLOAT.fullmatch(operand)
+        if found is not None:
+            return self.constant(int(found[1] or found[2], 16))
+        if operand.startswith("!"):
+            return inverted(self.value(operand[1:].strip()))
+        if operand in self.places:
+            return self.constant(self.places[operand])
+        if operand.startswith("%ntid."):
+            return self.constant(self.threads if operand[-1] == "x" else 1)
+        if operand.startswith(("%ctaid.", "%nctaid.")):
+            return self.symbol(operand, 0, _BLOCKS)
+        if operand in self.kernel.parameters:
+            return self.symbol(f"&{operand}", 0, _POINTER)
+        lanes = {
+            "%tid.x": self._lane,
+            "%laneid": self._lane % np.uint64(_WARP),
+            "%warpid": self._lane // np.uint64(_WARP),
+            "%tid.y": self._lane * np.uint64(0),
+            "%tid.z": self._lane * np.uint64(0),
+        }
+        return lanes.get(operand)
+
+    def guard(self, ins: Instruction) -> Value:
+        """Under which predicate threads execute it."""
+        if not ins.guard:
+            return self.constant(1)
+        value = self.state.registers.get(ins.guard)
+        return inverted(value) if ins.is_negated else value
+
+    # Results.
+
+    def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """The instruction in some threads."""
+        name = f"u{self.state.pc}"
+        if name in self._made:
+            self.forget(name)
+        if orders(ins):
+            self._order(ins, lanes)
+        self._check_address(ins)
+        written = results(ins)
+        value = None
+        if len(written) == 1 or (written and ins.parts[0] == "shfl"):
+            value = self._result(ins)
+        for number, register in enumerate(written):
+            new = value if not number else None
+            if isinstance(new, np.ndarray) and len(new) != self.threads:
+                new = self.constant(int(new[0]))
+            self.state.registers[register] = self._kept(register, new, lanes)
+
+    def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
+        old = self.state.registers.get(register)
+        if lanes.all() or new is old:
+            return new
+        if isinstance(new, np.ndarray) and isinstance(old, np.ndarray):
+            return np.where(lanes, new, old)
+        return None if lanes.any() else old
+
+    def _result(self, ins: Instruction) -> Value:
+        parts, last = ins.parts, ins.parts[-1]
+        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        if parts[0] == "ld":
+            return self._loaded(ins, width)
+        rest = [o for one in ins.operands[1:] for o in _items(one)]
+        values = [self.value(one) for one in rest]
+        if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
+            return values[0]
+        if parts[0] in (
+            "call",
+            "vote",
+            "activemask",
+            "match",
+            "redux",
+            "elect",
+            "atom",
+        ):
+            return None
+        if parts[0] == "shfl":
+            return self._shuffled(ins, values)
+        if any(v is None for v in values):
+            return None
+        try:
+            return self._computed(parts, values, width)
+        except Unknown:
+            if not all(map(is_shared, values)):
+                return None
+            if parts[0] == "setp" or last == "pred":
+                bit = self.unknown(2)
+                self.facts.ranges[f"u{self.state.pc}"] = (0, 1)
+                return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
+            return self.unknown(2 * width if "wide" in parts else width)
+
+    def _computed(self, parts: list[str], values: list[Value], width: int) -> Value:
+        if parts[0] == "setp":
+            if len(values) != 2:
+                raise Unknown
+            return arithmetic.compared(parts, values[0], values[1])
+        if parts[-1] == "pred":
+            return logic(parts[0], values)
+        if parts[0] == "selp":
+            return self._selected(values, width)
+        lanes = [v for v in values if isinstance(v, np.ndarray)]
+        if len(lanes) == len(values):
+            found = arithmetic.exact(parts, lanes)
+            if found is not None:
+                return found
+        kinds = arithmetic.types_of(parts)
+        read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
+        numbers = [n for n in (same(v, read) for v in values) if n is not None]
+        if len(numbers) < len(values):
+            raise Unknown  # where not all threads share it, nothing is known
+        return self.plain(arithmetic.linear(parts, numbers))
+
+    def plain(self, found: Same) -> Value:
+        """A number where it is one."""
+        return self.constant(found.low) if found.low == found.high else found
+
+    def _loaded(self, ins: Instruction, width: int) -> Value:
+        found = _PLACE.fullmatch(ins.operands[1])
+        if ins.operands[0].startswith("{") or found is None:
+            return None
+        if "param" in ins.parts:
+            return self._parameter(found, width, ins.parts[-1][0] == "f")
+        spaces = ("global", "const")
+        if "volatile" in ins.parts or not any(s in ins.parts for s in spaces):
+            return None
+        if not is_shared(self.value(found[1])) or self.state.lanes is not None:
+            return None
+        self.assumed.add(UNIFORM_LOADS)
+        return self.unknown(width)
+
+    def _parameter(self, found: re.Match[str], width: int, is_float: bool) -> Value:
+        name = found[1]
+        if found[2] or found[3] or name not in self.kernel.parameters:
+            return self.unknown(width)
+        low, high, by = -(1 << (width - 1)), (1 << (width - 1)) - 1, 1
+        if name in self.required and not is_float:
+            least, most, by = self.required[name]
+            low, high = max(low, least), min(high, most)
+        if by == 1:
+            return self.symbol(name, low, high)
+        part = self.symbol(f"{name}/{by}", -(-low // by), high // by)
+        return Same({f"{name}/{by}": by}, part.low * by, part.high * by)
+
+    def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
+        source, lane = values[:2]
+        if is_shared(source):
+            return source
+        if not isinstance(source, np.ndarray) or not isinstance(lane, np.ndarray):
+            return None
+        if "idx" not in ins.parts or self.threads % _WARP:
+            return None
+        start = self._lane - self._lane % np.uint64(_WARP)
+        return source[(start + lane % np.uint64(_WARP)).astype(np.int64)]
+
+    def _selected(self, values: list[Value], width: int) -> Value:
+        first, second, test = values
+        if isinstance(test, np.ndarray):
+            if is_equal(test):
+                return first if test[0] & np.uint64(1) else second
+            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+                return np.where(test != 0, first, second)
+            return None
+        a, b = same(first, width), same(second, width)
+        if not isinstance(test, Holds) or a is None or b is None:
+            return None
+        return arithmetic.chosen(test, a, b)
+
+    # Shared memory.
+
+    def _check_address(self, ins: Instruction) -> None:
+        """A load or store of no state space has to be far from shared memory."""
+        is_memory = ins.parts[0] in ("ld", "st", "atom", "red")
+        if is_memory and not any(p.split("::")[0] in _SPACES for p in ins.parts):
+            if self.shared_bytes:
+                raise CertificateError(f"an address of no state space: {ins.opcode}")
+        if ins.parts[0] == "call" and self.shared_bytes:
+            raise CertificateError("a call in a kernel with shared memory")
+
+    def _order(self, ins: Instruction, lanes: np.ndarray) -> None:
+        cells, parts = self.state.cells, ins.parts
+        if is_access(ins):
+            self._access(ins, lanes)
+            return
+        if not lanes.any():
+            return
+        if not lanes.all():
+            raise CertificateError("some threads skip what all have to execute")
+        if parts[:3] == ["cp", "async", "commit_group"]:
+            cells.commit()
+        elif parts[:3] == ["cp", "async", "wait_group"]:
+            cells.wait(_integer(ins.operands[0]))
+        elif parts[:3] == ["cp", "async", "wait_all"]:
+            cells.wait(-1)
+        elif parts[0] in ("bar", "barrier"):
+            names = [p for p in parts[1:] if p not in ("cta", "aligned")]
+            numbers = list(ins.operands)
+            if names != ["sync"] or numbers not in (["0"], ["0", str(self.threads)]):
+                raise CertificateError(f"not modelled: {ins.opcode}")
+            cells.barrier()
+        else:
+            raise CertificateError(f"not modelled: {ins.opcode}")
+
+    def _bytes(self, ins: Instruction) -> int:
+        parts = ins.parts
+        if parts[0] == "ldmatrix":
+            return 16
+        if parts[0] in ("ld", "st") and parts[-1][1:].isdigit():
+            counts = {"v2": 2, "v4": 4, "v8": 8}
+            count = max([counts[p] for p in parts if p in counts], default=1)
+            return int(parts[-1][1:]) // 8 * count
+        if parts[:2] == ["cp", "async"] and parts[2] in ("ca", "cg"):
+            return _integer(ins.operands[2])
+        return 0
+
+    def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
+        size, parts = self._bytes(ins), ins.parts
+        if not size:
+            raise CertificateError(f"not modelled: {ins.opcode}")
+        if not lanes.any():
+            return
+        cells, threads = self._touched(ins, size, lanes)
+        if parts[0] in ("ld", "ldmatrix"):
+            ages = self.state.cells.read(cells, threads, parts[0] == "ldmatrix")
+            self.ages.setdefault(self.state.pc, set()).update(ages)
+        else:
+            self.state.cells.write(cells, threads, parts[0] == "cp")
+
+    def _touched(
+        self, ins: Instruction, size: int, lanes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The cells, and the thread of each."""
+        text = next((o for o in ins.operands if o.startswith("[")), "")
+        found = _PLACE.fullmatch(text)
+        base = None if found is None else self.value(found[1])
+        if found is None or not isinstance(base, np.ndarray):
+            raise CertificateError("a shared address is not known")
+        if ins.parts[0] == "ldmatrix":
+            rows = {"x1": 8, "x2": 16, "x4": 32}
+            count = max([rows[p] for p in ins.parts if p in rows], default=8)
+            lanes = lanes & (self._lane % np.uint64(_WARP) < count)
+        key = (self.state.pc, base.tobytes(), lanes.tobytes())
+        if key not in self._cells:
+            step = _integer((found[2] or found[3] or "0").replace(" ", ""))
+            places = base.astype(np.int64)[lanes] + step
+            if (places < 0).any() or (places + size > self.shared_bytes).any():
+                raise CertificateError("an address outside of shared memory")
+            if (places % size).any():
+                raise CertificateError("an address that is not aligned")
+            cells = places[:, None] // self.grain + np.arange(size // self.grain)
+            threads = np.repeat(np.flatnonzero(lanes), size // self.grain)
+            self._cells[key] = cells.ravel(), threads.astype(np.int16)
+        return self._cells[key]
+
+
+def _items(operand: str) -> list[str]:
+    return split(operand[1:-1]) if operand.startswith("{") else [operand]
+
+
+def _integer(text: str) -> int:
+    text = text.rstrip("U")
+    digits = text.lstrip("-")
+    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
+        return int(text, 8)
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise CertificateError(f"expected a number, got '{text[:40]}'") from None

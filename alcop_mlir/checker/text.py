@@ -1,0 +1,184 @@
+"""PTX text as a list of instructions: a reader for checking, not for running.
+
+PTX ISA "Syntax". Registers of inner scopes get names of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from alcop_mlir.errors import CertificateError
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+_TOKEN = re.compile(
+    r"\s*(?:(?P<brace>[{}])|(?P<skip>\.(?:loc|file)\b[^\n]*)"
+    r"|(?P<label>[\w$%]+)\s*:(?!:)|(?P<text>[^;{}]*(?:\{[^{}]*\}[^;{}]*)*);)"
+)
+_SHARED = re.compile(
+    r"\.shared\s+(?:\.align\s+(\d+)\s+)?\.([bsuf])(\d+)\s+([\w$%]+)((?:\[\d*\])*)"
+)
+_THREADS = re.compile(
+    r"\.(?:reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?"
+)
+_PARAMETER = re.compile(r"([\w$%]+)(?:\[\d+\])?\s*(?:,|$)")
+_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
+_INSTRUCTION = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
+NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """`@!guard opcode operands;`, with operands as text."""
+
+    guard: str
+    is_negated: bool
+    opcode: str
+    operands: tuple[str, ...]
+
+    @property
+    def parts(self) -> list[str]:
+        """The opcode, split at its dots."""
+        return self.opcode.split(".")
+
+
+@dataclass
+class Kernel:
+    """An entry: shared variables with alignment and bytes, widths of registers."""
+
+    threads: int
+    parameters: list[str] = field(default_factory=list)
+    code: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    shared: list[tuple[str, int, int]] = field(default_factory=list)
+    widths: dict[str, int] = field(default_factory=dict)
+
+
+def read_kernel(ptx: str, entry: str) -> Kernel:
+    """The entry of that name; CertificateError where there is none."""
+    text = _COMMENT.sub(lambda m: "\n" * m.group().count("\n"), ptx)
+    found = re.search(rf"\.entry\s+{re.escape(entry)}\s*[({{.]", text)
+    start = -1 if found is None else text.find("{", found.end() - 1)
+    if found is None or start < 0:
+        raise CertificateError(f"the PTX has no kernel '{entry}'")
+    head = text[found.end() - 1 : start]
+    limits = _THREADS.search(head)
+    threads = 1
+    for count in limits.groups() if limits else ("0",):
+        threads *= int(count or 1)
+    kernel = Kernel(threads)
+    if head.startswith("("):
+        listed = head[1 : head.index(")")]
+        kernel.parameters = _PARAMETER.findall(listed)
+    for other in _SHARED.finditer(_outside(text)):
+        kernel.shared.append(_variable(other))
+    _Reader(kernel).read(text, start + 1)
+    return kernel
+
+
+def _outside(text: str) -> str:
+    """The text without the bodies of entries and functions."""
+    kept, depth, last = [], 0, 0
+    for brace in re.finditer(r"[{}]", text):
+        if brace.group() == "{":
+            if not depth:
+                kept.append(text[last : brace.start()])
+            depth += 1
+        else:
+            depth -= 1
+            last = brace.end()
+    return "".join([*kept, text[last:]])
+
+
+def _variable(found: re.Match[str]) -> tuple[str, int, int]:
+    align, _, bits, name, dims = found.groups()
+    count = int(bits) // 8
+    for dim in re.findall(r"\[(\d*)\]", dims):
+        count *= int(dim or 0)
+    return name, int(align or int(bits) // 8), count
+
+
+class _Reader:
+    """Reads a body; `scopes` has the names that each open one declares."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.scopes: list[tuple[int, set[str]]] = []
+        self.opened = 0
+
+    def read(self, text: str, position: int) -> None:
+        while True:
+            found = _TOKEN.match(text, position)
+            if found is None:
+                raise CertificateError("the PTX cannot be read")
+            position = found.end()
+            if found["brace"] == "{":
+                self.opened += 1
+                self.scopes.append((self.opened, set()))
+            elif found["brace"] == "}":
+                if not self.scopes:
+                    return
+                self.scopes.pop()
+            elif found["label"]:
+                self.kernel.labels[self.named(found["label"])] = len(self.kernel.code)
+            elif found["text"]:
+                self.statement(" ".join(found["text"].split()))
+
+    def statement(self, text: str) -> None:
+        if text.startswith("."):
+            self.declaration(text)
+            return
+        found = _INSTRUCTION.fullmatch(text)
+        if found is None:
+            raise CertificateError(f"the PTX cannot be read: `{text[:60]}`")
+        negated, guard, opcode, rest = found.groups()
+        operands = tuple(
+            NAME.sub(lambda m: self.named(m.group()), o) for o in split(rest)
+        )
+        guard = self.named(guard) if guard else ""
+        self.kernel.code.append(Instruction(guard, bool(negated), opcode, operands))
+
+    def declaration(self, text: str) -> None:
+        found = _REGISTERS.fullmatch(text)
+        if found is not None:
+            bits = found[1].lstrip("subf").split("x")[0]
+            width = int(bits) if bits.isdigit() else 1
+            for name in found[2].replace(" ", "").split(","):
+                stem = name.split("<")[0]
+                self.kernel.widths[self.declared(stem)] = width
+        shared = _SHARED.match(text)
+        if shared is not None:
+            if self.scopes:
+                raise CertificateError("a shared variable in an inner scope")
+            self.kernel.shared.append(_variable(shared))
+
+    def declared(self, name: str) -> str:
+        if not self.scopes:
+            return name
+        self.scopes[-1][1].add(name)
+        return self.named(name)
+
+    def named(self, name: str) -> str:
+        """The name after renaming by the innermost scope that declares it."""
+        for number, names in reversed(self.scopes):
+            if name in names or name.rstrip("0123456789") in names:
+                return f"{name}@{number}"
+        return name
+
+
+def split(text: str) -> list[str]:
+    """The operands: at commas outside of brackets."""
+    found, depth, last = [], 0, ""
+    for letter in text:
+        depth += (letter in "{[(") - (letter in "}])")
+        if letter == "," and not depth:
+            found.append(last.strip())
+            last = ""
+        else:
+            last += letter
+    return [*found, last.strip()] if last.strip() else found
+
+
+def names_in(operand: str) -> list[str]:
+    """Registers and symbols in an operand."""
+    return NAME.findall(re.sub(r"\b0[fFdDxX][0-9a-fA-F]+\b", "", operand))

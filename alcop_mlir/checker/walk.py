@@ -1,0 +1,220 @@
+"""All ways from a state to the next heads of loops, or to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Holds, Value, is_equal
+from alcop_mlir.checker.effects import is_collective, orders, results
+from alcop_mlir.checker.flow import ENDS, Flow
+from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.text import Instruction
+from alcop_mlir.errors import CertificateError
+
+_MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head
+_MOST_WAYS = 1 << 12
+
+
+class Walk:
+    """Goes them; `arrive` takes what comes to a head."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        flow: Flow,
+        arrive: Callable[[State], None],
+        skips: frozenset[int] = frozenset(),
+    ):
+        self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
+        self.pending: list[State] = []
+
+    def run(self, state: State) -> None:
+        """From the state on; at a head it has been, its first step is a turn."""
+        self.pending = [state]
+        ways = 0
+        start = state
+        while self.pending:
+            ways += 1
+            if ways > _MOST_WAYS:
+                raise CertificateError("too many ways through the kernel")
+            self._run(self.pending.pop(), start)
+
+    def _run(self, state: State, start: State) -> None:
+        is_first = state is start and state.pc != 0
+        for _ in range(_MOST_STEPS):
+            if state.pc == self.flow.end:
+                state.cells.end()
+                return
+            if state.pc > self.flow.end:
+                return
+            if state.pc in self.flow.loops and not is_first:
+                self.arrive(state)
+                return
+            is_first = False
+            self._step(state)
+        raise CertificateError("a way without an end")
+
+    def _step(self, state: State) -> None:
+        ins = self.flow.code[state.pc]
+        self.machine.state = state
+        if ins.parts[0] == "bra":
+            self._branch(state, ins)
+        elif ins.parts[0] in ENDS:
+            self._finish(state, ins)
+        else:
+            self._plain(state, ins)
+
+    def _plain(self, state: State, ins: Instruction) -> None:
+        if ins.parts[0] == "selp":
+            self._decide(state, ins.operands[3])
+        value = self.settled(state, self.machine.guard(ins))
+        every = np.ones(self.machine.threads, bool)
+        active = every if state.lanes is None else state.lanes
+        if isinstance(value, np.ndarray):
+            self.machine.execute(ins, active & (value & np.uint64(1)).astype(bool))
+        elif orders(ins):
+            raise CertificateError("it is not known which threads order or access")
+        else:
+            for name in results(ins):
+                state.registers[name] = None
+        self._go(state, state.pc + 1)
+
+    def _go(self, state: State, pc: int) -> None:
+        block = self.flow.block[state.pc]
+        if self.flow.block[pc] != block or pc <= state.pc:
+            state.previous = block
+        state.pc = pc
+
+    def _decide(self, state: State, operand: str) -> None:
+        """A choice that facts decide is one."""
+        value = self.machine.value(operand)
+        if operand in state.registers and isinstance(value, Holds):
+            if self.known(state, value) is not None or state.pc in self.skips:
+                state.registers[operand] = self.settled(state, value)
+
+    def known(self, state: State, value: Holds) -> bool | None:
+        """Whether a predicate holds, where that is certain."""
+        facts = self.machine.facts
+        if facts.excludes(value.true, state.facts, state.clauses):
+            return False
+        if facts.excludes(value.false, state.facts, state.clauses):
+            return True
+        return None
+
+    def settled(self, state: State, value: Value) -> Value:
+        """A predicate as a number: from facts, or both ways are gone."""
+        if not isinstance(value, Holds):
+            return value
+        holds = self.known(state, value)
+        if holds is None and state.lanes is not None:
+            return None
+        if holds is None:
+            other = state.fork()
+            self._assume(other, value.false)
+            self.pending.append(other)
+        if holds is not False:
+            self._assume(state, value.true)
+        else:
+            self._assume(state, value.false)
+        return self.machine.constant(int(holds is not False))
+
+    def _assume(self, state: State, clause: terms.Clause) -> None:
+        facts = self.machine.facts
+        left = [
+            o for o in clause if not facts.excludes([o], state.facts, state.clauses)
+        ]
+        if len(left) == 1:
+            state.facts += [f for f in left[0] if not terms.is_constant(f)]
+        else:
+            state.clauses.append(left)
+
+    def _branch(self, state: State, ins: Instruction) -> None:
+        target, block = self.flow.target(ins), self.flow.block[state.pc]
+        value = self.machine.guard(ins)
+        is_skipped = isinstance(value, Holds) and state.pc in self.skips
+        if not is_skipped:
+            value = self.settled(state, value)
+        if isinstance(value, np.ndarray) and is_equal(value):
+            self._go(state, target if value[0] & np.uint64(1) else state.pc + 1)
+        elif self.flow.is_quiet(block) and not isinstance(value, np.ndarray):
+            for name in self.flow.written(block):
+                state.registers[name] = None
+            state.previous, state.pc = block, self.flow.join(block)
+        elif is_skipped:
+            raise CertificateError("what is skipped orders accesses")
+        else:
+            self._arms(state, value, target, block)
+
+    def _arms(self, state: State, value: Value, target: int, block: int) -> None:
+        """Both ways, each in the threads that go it; where it is not known which go, in
+        all, and nothing may be written.
+        """
+        join = self.flow.join(block)
+        inner = [self.flow.code[pc] for pc in self.flow.between(block)]
+        is_quiet = not any(map(orders, inner))
+        if not is_quiet and (join == self.flow.end or any(map(is_collective, inner))):
+            raise CertificateError("threads may part ways around a barrier")
+        if not isinstance(value, np.ndarray):
+            stores = [i for i in inner if orders(i) and i.parts[0] not in _LOADS]
+            if stores:
+                raise CertificateError("it is not known which threads write")
+        before, active, start = state.registers, state.lanes, state.pc
+        every = np.ones(self.machine.threads, bool) if active is None else active
+        mask = None
+        first = second = every
+        if isinstance(value, np.ndarray):
+            mask = every & (value & np.uint64(1)).astype(bool)
+            first, second = mask, every & ~mask
+        found = []
+        for pc, lanes in ((target, first), (start + 1, second)):
+            state.pc, state.lanes, state.registers = pc, lanes, dict(before)
+            if not self._arm(state, join):
+                if not is_quiet:
+                    raise CertificateError("a loop that only some threads run")
+                state.registers = {
+                    n: v for n, v in before.items() if n not in self.flow.written(block)
+                }
+            found.append(state.registers)
+        one, other = found
+        state.registers = {
+            n: _either(one.get(n), other.get(n), mask) for n in one | other
+        }
+        state.lanes, state.pc, state.previous = active, join, block
+
+    def _arm(self, state: State, join: int) -> bool:
+        for _ in range(_MOST_STEPS):
+            if state.pc == join:
+                return True
+            is_end = self.flow.code[state.pc].parts[0] in ENDS
+            if is_end or state.pc in self.flow.loops:
+                return False
+            self._step(state)
+        return False
+
+    def _finish(self, state: State, ins: Instruction) -> None:
+        value = self.settled(state, self.machine.guard(ins))
+        if isinstance(value, np.ndarray) and is_equal(value) and state.lanes is None:
+            if not value[0] & np.uint64(1):
+                self._go(state, state.pc + 1)
+                return
+            if ins.parts[0] not in ("trap", "brkpt"):
+                state.cells.end()
+            state.pc = self.flow.end + 1
+        elif ins.parts[0] == "trap":
+            self._go(state, state.pc + 1)
+        else:
+            raise CertificateError("some threads may end before others")
+
+
+_LOADS = ("ld", "ldmatrix")
+
+
+def _either(one: Value, other: Value, mask: np.ndarray | None) -> Value:
+    if one is other:
+        return one
+    if mask is None or not isinstance(one, np.ndarray):
+        return None
+    return np.where(mask, one, other) if isinstance(other, np.ndarray) else None

@@ -1,0 +1,140 @@
+"""The checker: accepts what the prover made, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ring_kernels import Ring, misbehaves
+
+from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.check import check
+from alcop_mlir.errors import CertificateError
+
+ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
+RING = Ring(3, 1)
+
+
+def certificate(ring: Ring) -> dict[str, Any]:
+    """What the prover makes, with the states that a check meets."""
+    found = certify(ring.text(), requirements=ANY_SIZE).certificate
+    assert found is not None
+    met = check(ring.text(), found)
+    return sealed({**found, "heads": [found["heads"][number] for number in met]})
+
+
+@pytest.mark.parametrize("slots", [2, 3, 5])
+def test_proofs_hold(slots: int) -> None:
+    ring = Ring(slots, slots - 2)
+    found = certificate(ring)
+    assert check(ring.text(), found) == tuple(range(len(found["heads"])))
+
+
+def test_other_ptx_is_refused() -> None:
+    with pytest.raises(CertificateError, match="is of other PTX"):
+        check(RING.text() + "\n", certificate(RING))
+
+
+def test_ptx_that_misbehaves_is_refused_even_with_its_hash() -> None:
+    """A certificate of the ring, with the hash of a mutant put in."""
+    found = certificate(RING)
+    for text in mutants(RING.text()):
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        with pytest.raises(CertificateError):
+            check(text, sealed({**found, "ptx_sha256": digest}))
+
+
+def mutants(text: str) -> Iterator[str]:
+    """Of a ring's text, some that misbehave at some trip count."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if "wait_group" in line:
+            yield "\n".join(
+                [*lines[:number], line.replace("1;", "2;"), *lines[number + 1 :]]
+            )
+        if any(name in line for name in ("wait_group", "bar.sync", "commit_group")):
+            yield "\n".join([*lines[:number], *lines[number + 1 :]])
+
+
+def test_the_mutants_misbehave() -> None:
+    assert misbehaves(Ring(3, 2), 5)
+    assert misbehaves(Ring(3, None), 5)
+    assert misbehaves(Ring(3, 1, has_barrier=False), 5)
+
+
+def test_a_tampered_certificate_is_refused() -> None:
+    """Any leaf changed, a number by one or a text by a letter.
+
+    With its hash made anew, what is left holds only where another claim is made, which
+    holds too, or a state says less than it might: wider ranges, weaker facts.
+    """
+    found = certificate(RING)
+    rng = random.Random(1)
+    harmless = 0
+    for path in rng.sample(list(leaves(found)), 60):
+        changed = copy.deepcopy(found)
+        place = changed
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = damaged(place[path[-1]], rng)
+        with pytest.raises(CertificateError):
+            check(RING.text(), changed)
+        try:
+            check(RING.text(), sealed(changed))
+        except CertificateError:
+            continue
+        is_range = path[-3:-2] == ("terms",) and path[-1] in (1, 2)
+        is_claim = path[0] in ("requires", "sha256")
+        assert is_range or is_claim or "facts" in path, path
+        harmless += 1
+    assert harmless < 20
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to all leaves."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in items:
+        if isinstance(one, (dict, list)):
+            yield from leaves(one, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def damaged(value: Any, rng: random.Random) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + rng.choice((-1, 1))
+    return f"x{value[1:]}"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "this is no certificate of a known schema"),
+        ({"threads": 63}, "for another number of threads"),
+        ({"shared_bytes": 2048}, "has another layout of shared memory"),
+        ({"cell_bytes": 2}, "has cells of another size"),
+        ({"entry": "other"}, "the PTX has no kernel 'other'"),
+        ({"assumes": []}, "does not say what it assumes"),
+        ({"fresh": False}, "is wrong about freshness"),
+        ({"heads": []}, "a state at the head of a loop is not listed"),
+        ({"heads": 3}, "this is no certificate"),
+        ({"threads": "64"}, "no whole number: '64'"),
+    ],
+)
+def test_wrong_members(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(CertificateError, match=message):
+        check(RING.text(), sealed({**certificate(RING), **change}))
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"schema": 1}, "x", 7])
+def test_what_is_no_certificate(value: Any) -> None:
+    with pytest.raises(CertificateError, match="this is no certificate"):
+        check(RING.text(), value)
