@@ -8,7 +8,7 @@ import pytest
 
 from alcop_mlir.runtime.emulator.instructions.opcodes.table import OPCODES, opcode_of
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, PtxKernel
 from bench.gpu.probe import FOLDER
 
 NO_RESULT = "it has no result that a probe could compare"
@@ -76,7 +76,9 @@ FAMILIES = {
 def instructions() -> list[Instruction]:
     modules = [parse_ptx(path.read_text("utf-8")) for path in FOLDER.glob("*.ptx")]
     functions = [f for m in modules for f in (m.kernels | m.functions).values()]
-    return [ins for function in functions for ins in function.instructions]
+    kernels = [f for f in functions if isinstance(f, PtxKernel)]
+    assert len(kernels) == len(functions)
+    return [ins for kernel in kernels for ins in kernel.instructions]
 
 
 def test_each_row_of_the_table_is_probed(instructions: list[Instruction]) -> None:
