@@ -50,6 +50,19 @@ class Program:
         return x.astype(kind), y, count if self.n is None else self.n
 
 
+def _divide_wide(x: Array, y: Array, n: int) -> Array:
+    words = [int(word) for word in x]
+    for i in range(n):
+        a = b = 0
+        for j in range(4):
+            a = a << 32 | words[(i + j) % n]
+        b = words[(i + 5) % n] << (i % 128 & 63) | 1
+        for part, value in enumerate(divmod(a, b)):
+            for j in range(4):
+                y[8 * i + 4 * part + j] = value >> 32 * j & 0xFFFFFFFF
+    return y
+
+
 def _plain(name: str, model: Callable, **more) -> Program:
     return Program("plain.cu", name, model, **more)
 
@@ -211,6 +224,7 @@ PROGRAMS = (
         "reverse", lambda x, y, n: x.reshape(-1, 128)[:, ::-1].reshape(-1), shared=512
     ),
     _plain("recursion", _fibonacci),
+    _plain("wide_division", _divide_wide, dtype="u4", size=8 * 128 * BLOCKS),
     _plain("table", _table),
     _plain("lists", lambda x, y, n: x + 1),
     _plain("on_stack", _on_stack),

@@ -176,6 +176,17 @@ KERNEL on_stack(const int *x, int *y, int n) {
   for (int i = 0; i < 16; i++) sum += room[(x[INDEX] + i * i) & 15];
   y[INDEX] = sum;
 }
+KERNEL wide_division(const unsigned *x, unsigned *y, int n) {  // of 128 bits
+  typedef unsigned __int128 Wide;
+  Wide a = 0;
+  for (int i = 0; i < 4; i++) a = a << 32 | x[(INDEX + i) % n];
+  Wide b = (Wide)x[(INDEX + 5) % n] << (threadIdx.x & 63) | 1;
+  Wide quotient = a / b, rest = a % b;
+  for (int i = 0; i < 4; i++) {
+    y[8 * INDEX + i] = (unsigned)(quotient >> 32 * i);
+    y[8 * INDEX + 4 + i] = (unsigned)(rest >> 32 * i);
+  }
+}
 KERNEL grid_sums(const int *x, int *y, int n) {  // twice round the grid
   auto grid = cooperative_groups::this_grid();
   int i = INDEX, all = gridDim.x * blockDim.x;

@@ -35,10 +35,12 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 def carry_chain(t: Translator, ins: Instruction) -> Op:
     """add.cc, addc, sub.cc, subc, mad.cc, madc: an addition with CC.CF.
 
-    Subtraction adds the complement and a carry of one less the borrow in CC.CF.
+    Subtraction adds the complement. PTX ISA has its borrow in CC.CF, and leaves open
+    what an addition then takes from there; ptxas gives it the carry of that addition,
+    which is one where nothing is borrowed, and the division of 128 bits that nvcc
+    compiles needs that. So CC.CF is that carry here.
     """
     name, scalar = ins.parts[0], wrapping(ins)
-    one = scalar.dtype.type(1)
     takes, gives = name.endswith("c"), "cc" in ins.parts
     subtract = name.startswith("sub")
     product: Function = ints.multiply_high if "hi" in ins.parts else np.multiply
@@ -52,15 +54,14 @@ def carry_chain(t: Translator, ins: Instruction) -> Op:
         R = cohort.R
         *terms, y = (read(R) for read in reads)
         x = ints.unsigned(product(*terms)) if len(terms) == 2 else terms[0]
-        flag = np.zeros((1, 1, 1), scalar.dtype)
         if takes:
             flag = R[carry].view(U32).astype(scalar.dtype)
-        if subtract:
-            y, flag = ~y, one - flag
-        total, out = ints.add_with_carry(x, y, flag)
+        else:
+            flag = np.full((1, 1, 1), subtract, scalar.dtype)
+        total, out = ints.add_with_carry(x, ~y if subtract else y, flag)
         write(cohort, total, mask)
         if gives:
-            cohort.put(carry, (one - out if subtract else out).astype(U32), mask)
+            cohort.put(carry, out.astype(U32), mask)
 
     return run
 

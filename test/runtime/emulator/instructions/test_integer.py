@@ -238,6 +238,31 @@ def test_add_carry_chain(bits: int, seed: int) -> None:
 
 @FIXED
 @given(seed=seeds)
+def test_additions_and_subtractions_in_one_chain(seed: int) -> None:
+    """As ptxas has it: addc takes 1 where nothing was borrowed, subc - 1 + carry."""
+    columns = operands(seed, "u32", "u32", "u32")
+    inputs = {
+        name: ("b32", array(column, 32))
+        for name, column in zip("abc", columns, strict=True)
+    }
+    text = """
+    sub.cc.u32 %d, %a, %b;
+    addc.u32 %f, %c, 0;
+    add.cc.u32 %d, %a, %b;
+    subc.u32 %g, %c, 0;
+    """
+    got = run_lanes(text, inputs, dict.fromkeys("dfg", "b32"))
+    rows = list(zip(*columns, strict=True))
+    check_lanes(got["f"], [wrap(c + (a >= b), 32) for a, b, c in rows], columns)
+    carries = [(a + b) >> 32 for a, b, _ in rows]
+    wanted = [
+        wrap(c - 1 + carry, 32) for (*_, c), carry in zip(rows, carries, strict=True)
+    ]
+    check_lanes(got["g"], wanted, columns)
+
+
+@FIXED
+@given(seed=seeds)
 def test_mad_carry_chain(seed: int) -> None:
     """64 x 64 -> 128 bits from 32-bit mad.lo.cc / madc.hi.cc steps."""
     columns = operands(seed, "u32", "u32", "u32", "u32")
