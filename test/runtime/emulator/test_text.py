@@ -184,3 +184,61 @@ def test_time_to_parse_grows_with_the_text() -> None:
     few, many = many_kernels(50), many_kernels(400)
     least = min(seconds(few) for _ in range(5))
     assert min(seconds(many) for _ in range(3)) < 20 * least
+
+
+# What ptxas makes of them: the first words of the variable x, and its alignment.
+DECLARED = {
+    ".global .attribute(.managed) .align 8 .u32 x = 5;": (8, [5]),
+    ".global .align 8 .attribute(.managed) .u32 x = 5;": (8, [5]),
+    ".global .attribute(.managed, .unified(19, 95)) .u32 x[2] = {6, 7};": (4, [6, 7]),
+    ".global .v4 .u8 x = {1, 2, 3, 4};": (4, [0x04030201]),
+    ".global .v2 .f32 x[1] = {1.0, .5};": (8, [0x3F800000, 0x3F000000]),
+    ".global .f32 x[2] = {1e3, 0d3FF8000000000000};": (4, [0x447A0000, 0x3FC00000]),
+    ".global .b32 x = 1.5;": (4, [0x3FC00000]),
+    ".global .f64 x = 0f3F800000;": (8, [0, 0x3FF00000]),
+    ".global .u32 w = 1, x[2] = {2, 3}, y;": (4, [2, 3]),
+    ".global .u32 x[2] = {(1<<4)|3, 5*7 + WARP_SZ};": (4, [19, 67]),
+    ".global .b32 x[2][3] = {{1, 2}, {4}};": (4, [1, 2, 4, 0, 0, 0]),
+    ".global .texref t; .global .surfref s; .global .u32 x = 8;": (4, [8]),
+}
+
+
+@pytest.mark.parametrize("text", DECLARED)
+def test_variables_are_declared(text: str) -> None:
+    align, words = DECLARED[text]
+    module_of = HEADER + "DECLARED\n.entry k(.param .u64 p0) { ret; }"
+    found = parse_ptx(module_of.replace("DECLARED", text.replace("; ", ";\n")))
+    variable = found.variables["x"]
+    data = (variable.data or b"").ljust(variable.size, b"\0")
+    assert (variable.align, variable.size) == (align, 4 * len(words))
+    assert np.frombuffer(data, "<u4").tolist() == words
+    assert not {"t", "s"} & set(found.variables)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".global .attribute(.managed .u32 x;",
+        ".global .v3 .u32 x;",
+        ".global .u32 x, ;",
+        ".global .u32 x = {1, y};",
+        ".global .b16 x = 1.5;",
+    ],
+)
+def test_variables_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(EmulationError, match=r"line 4: cannot read the (var|init)"):
+        parse_ptx(HEADER + text + "\n.entry k() { ret; }")
+
+
+def test_variables_of_scopes_side_by_side() -> None:
+    """They have one name, and each its own place."""
+    text = """.entry k(.param .u64 p0) {
+    .reg .b64 %p, %q; .reg .b32 %r, %s; ld.param.u64 %p, [p0];
+    .shared .b32 x;
+    st.shared.b32 [x], 1;
+    { .shared .b32 x[4]; st.shared.b32 [x+12], 2; mov.u32 %s, x+12; }
+    { .local .b32 x; st.local.b32 [x], 3; ld.local.b32 %r, [x]; }
+    ld.shared.b32 %s, [%s]; mad.lo.u32 %r, %r, 10, %s;
+    st.global.b32 [%p], %r;
+    ld.shared.b32 %r, [x]; st.global.b32 [%p+4], %r; ret; }"""
+    assert result_of(HEADER + text) == [32, 1]

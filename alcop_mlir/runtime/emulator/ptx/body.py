@@ -12,7 +12,6 @@ from alcop_mlir.runtime.emulator.ptx.declarations import (
     fail,
     read_parameters,
     read_prototype,
-    read_variable,
 )
 from alcop_mlir.runtime.emulator.ptx.literals import (
     constant_expression,
@@ -34,6 +33,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Selected,
     Vector,
 )
+from alcop_mlir.runtime.emulator.ptx.variables import read_variables
 
 # Text may be hostile: no expression below looks at a character more than a few times.
 _STATEMENT = re.compile(
@@ -152,8 +152,9 @@ class Body:
         elif text.startswith(".param"):
             self.declare_passed(text, line)
         elif text.startswith((".shared", ".local", ".global", ".const")):
-            variable = read_variable(text, line)
-            self.kernel.variables[variable.name] = variable
+            for variable in read_variables(text, line):
+                name = self.own_name(variable.name)
+                self.kernel.variables[name] = variable._replace(name=name)
         elif text.startswith((".branchtargets", ".calltargets")):
             listed = text.split(None, 1)[-1].split(",")
             name = self.label_before(text, line)
@@ -275,7 +276,7 @@ class Body:
         if "+" in text:  # variable+offset as a value, as in `mov.u64 %rd1, buf+16`
             base, offset = (item.strip() for item in text.split("+", 1))
             if is_integer(offset):
-                return Address("&" + base, integer(offset))
+                return Address("&" + self.resolve(base), integer(offset))
         fail(line, f"cannot read the operand `{text}`")
 
     def address(self, text: str, line: int) -> Operand:

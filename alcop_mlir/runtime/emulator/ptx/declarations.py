@@ -1,4 +1,4 @@
-"""What a PTX kernel declares: parameters, thread limits, variables in memory.
+"""What a PTX kernel declares: parameters, prototypes, thread limits.
 
 Follows PTX ISA "State Spaces, Types, and Variables" and "Performance-Tuning
 Directives".
@@ -10,26 +10,13 @@ import re
 from typing import NoReturn
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator.ptx.literals import read_literal
-from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
+from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
 from alcop_mlir.runtime.emulator.ptx.syntax import (
-    Float,
-    Integer,
     Prototype,
     PtxKernel,
     PtxParameter,
-    Reference,
-    Variable,
 )
 
-_VARIABLE = re.compile(
-    r"(?P<links>(?:\.(?:visible|extern|weak|common)\s+)*)"
-    r"\.(?P<space>shared|local|global|const)\s+"
-    r"(?:\.align\s+(?P<align>\d+)\s+)?(?:\.attribute\([^)]*\)\s*)?"
-    r"\.(?P<type>\w+)\s+(?P<name>[\w$%]+)\s*(?P<dims>(?:\[\s*\d*\s*\])*)"
-    r"(?:\s*=\s*(?P<data>.*))?$",
-    re.S,
-)
 _PARAMETER = re.compile(
     r"\.(?P<space>param|reg)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
     r"\.(?P<type>\w+)\s+"
@@ -37,12 +24,8 @@ _PARAMETER = re.compile(
     r"(?:\.align\s+\d+\s+)?(?P<name>[\w$%]+)(?:\s*\[\s*(?P<count>\d+)\s*\])?$"
 )
 _PROTOTYPE = re.compile(r"\.callprototype\s*(?:\(([^()]*)\))?\s*_\s*(?:\(([^()]*)\))?")
-_REFERENCE = re.compile(
-    r"(?:generic\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d+))?$"
-)
 MAX_PARAMETERS = 32764  # bytes; PTX ISA "Kernel Function Parameters"
 _MAX_ALIGN = 2**16
-_POINTER = 8  # bytes of an address
 _MAX_SHOWN = 300  # characters
 _MAX_REGISTERS = re.compile(r"\.maxnreg\s+(\d{1,3})\b")
 _THREADS = re.compile(r"\.(maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
@@ -70,7 +53,7 @@ def read_parameters(text: str, line: int, start: int = 0) -> list[PtxParameter]:
             fail(line, f"cannot read the parameter `{part}`")
         scalar = SCALARS[match["type"]]
         size = scalar.size * int(match["count"] or 1)
-        align = max(_align(match["align"] or "1", line), scalar.size)
+        align = max(read_align(match["align"] or "1", line), scalar.size)
         offset = -(-offset // align) * align
         if offset + size - start > MAX_PARAMETERS:
             fail(line, f"parameters of more than {MAX_PARAMETERS} bytes")
@@ -110,54 +93,8 @@ def read_limits(kernel: PtxKernel, text: str) -> None:
             kernel.max_threads = (x, y, z)
 
 
-def read_variable(text: str, line: int) -> Variable:
-    """A variable in shared, local, global or constant memory."""
-    text = " ".join(text.split())
-    found = _VARIABLE.match(text)
-    if found is None or found["type"] not in SCALARS:
-        fail(line, f"cannot read the variable `{text}`")
-    scalar = SCALARS[found["type"]]
-    dims = re.findall(r"\[\s*(\d*)\s*\]", found["dims"])
-    count = 1
-    for dim in dims:
-        count *= int(dim or 0)
-    data, references = None, ()
-    if found["data"] is not None:
-        data, references = _initial_bytes(found["data"], scalar, line)
-        if "" not in dims and len(data) > count * scalar.size:
-            fail(line, f"more initial values than elements: `{text}`")
-    align = _align(found["align"] or str(scalar.size), line)
-    size = max(count * scalar.size, len(data or b""))
-    extern = ".extern" in found["links"]
-    name, space = found["name"], found["space"]
-    return Variable(name, space, align, size, extern, data, references)
-
-
-def _initial_bytes(
-    text: str, scalar: Scalar, line: int
-) -> tuple[bytes, tuple[Reference, ...]]:
-    """The initial bytes, with the addresses of variables and functions among them."""
-    size = scalar.dtype.itemsize
-    out = bytearray()
-    references: list[Reference] = []
-    for item in filter(None, map(str.strip, re.split(r"[,{}]", text))):
-        value = read_literal(item)
-        if isinstance(value, Integer):
-            mask = (1 << (8 * size)) - 1
-            out += (value.value & mask).to_bytes(size, "little")
-        elif isinstance(value, Float):
-            out += value.bits.to_bytes(value.size, "little")
-        else:
-            match = _REFERENCE.match(item)
-            if match is None or size != _POINTER:
-                fail(line, f"cannot read the initial value `{item}`")
-            place = len(out)
-            references.append(Reference(place, size, match[1], int(match[2] or 0)))
-            out += bytes(size)
-    return bytes(out), tuple(references)
-
-
-def _align(text: str, line: int) -> int:
+def read_align(text: str, line: int) -> int:
+    """The number of `.align`, a power of two."""
     align = int(text)
     if align.bit_count() != 1 or align > _MAX_ALIGN:
         fail(line, f"expected .align of a power of two, got {align}")

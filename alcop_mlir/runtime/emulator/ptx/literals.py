@@ -17,7 +17,9 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Float, Integer
 
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]+|0|[1-9]\d*)U?$", re.A)
 _FLOAT = re.compile(r"-?0([fF][0-9a-fA-F]{8}|[dD][0-9a-fA-F]{16})$")
-_DECIMAL = re.compile(r"-?\d+\.\d*(?:[eE][+-]?\d+)?$", re.A)
+_DECIMAL = re.compile(
+    r"-?(?:(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)$", re.A
+)
 _MAX_EXPRESSION = 256  # characters; deeper ones than these hold nobody writes
 _BITS64 = 2**64 - 1
 _EXPRESSION = re.compile(r"[(~-]*\s*\d[0-9a-fA-FxXU()+\-*/%&|^<>~\s]*")

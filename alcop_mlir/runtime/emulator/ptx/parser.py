@@ -17,12 +17,12 @@ from alcop_mlir.runtime.emulator.ptx.declarations import (
     fail,
     read_limits,
     read_parameters,
-    read_variable,
 )
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Module,
     PtxKernel,
 )
+from alcop_mlir.runtime.emulator.ptx.variables import read_variables
 
 # The subset: ISA versions with cp.async, ldmatrix and mma.sync; Ampere to Hopper.
 VERSIONS = ((7, 0), (9, 99))
@@ -174,6 +174,6 @@ def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> 
             at = position + found.start(1)
             line += text.count("\n", counted, at)
             counted = at
-            variable = read_variable(found[1], line)
-            module.variables[variable.name] = variable
+            for variable in read_variables(found[1], line):
+                module.variables[variable.name] = variable
         position = stop
