@@ -11,6 +11,7 @@ from kernel_text import launch, module
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator import api, parse_ptx
+from alcop_mlir.runtime.emulator.ptx.literals import constant_expression
 from alcop_mlir.runtime.emulator.ptx.syntax import Module
 
 HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -231,7 +232,7 @@ def test_variables_that_cannot_be_read(text: str) -> None:
 
 
 def test_variables_of_scopes_side_by_side() -> None:
-    """They have one name, and each its own place."""
+    """They have one name, and do not overlap."""
     text = """.entry k(.param .u64 p0) {
     .reg .b64 %p, %q; .reg .b32 %r, %s; ld.param.u64 %p, [p0];
     .shared .b32 x;
@@ -242,3 +243,40 @@ def test_variables_of_scopes_side_by_side() -> None:
     st.global.b32 [%p], %r;
     ld.shared.b32 %r, [x]; st.global.b32 [%p+4], %r; ret; }"""
     assert result_of(HEADER + text) == [32, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 ? 5 : 6", 5),
+        ("(1 < 2) + (5 == 5) * 2 + !0 * 4", 7),
+        ("WARP_SZ * 2 - 3 % 2", 63),
+        ("0 || 2 && !3 ? 1 : 4 ? 8 : 9", 8),
+        ("-7 / 2 * 10 - 7 % -4", -33),
+        # What ptxas makes of these: unsigned by U and ~, shifts by 64 at most.
+        ("-5U > 5U", 1),
+        ("(~12 < 5)", 0),
+        ("-7 >> 100", -1),
+        ("(5U | 32) < -2", 1),
+        ("1 |", None),
+        ("(1 ? 2)", None),
+        ("4 / (2 - 2)", None),
+        ("1 2", None),
+    ],
+)
+def test_constant_expressions(text: str, value: int | None) -> None:
+    """Values are those of ptxas 13."""
+    assert constant_expression(text) == value
+
+
+def test_vector_registers() -> None:
+    """Their elements, all of them, in inner scopes too."""
+    text = """.entry k(.param .u64 p0) {
+    .reg .b64 %p, %q; .reg .v4 .b32 %v; .reg .v2 .b32 w; .reg .b32 %r;
+    ld.param.u64 %p, [p0];
+    mov.v4.u32 %v, %ntid; mov.u32 %v.y, 40;
+    { .reg .v2 .b32 %v; mov.u32 %v.x, 7; mov.u32 %v.g, 8; mov.b64 %q, %v; }
+    mov.b64 {%r, w.x}, %q; mad.lo.u32 w.x, w.x, 100, %r;
+    add.u32 w.x, w.x, %v.y; mov.u32 w.y, %v.r; add.u32 w.y, w.y, %v.w;
+    st.global.v2.u32 [%p + (4 - 4)], w; ret; }"""
+    assert result_of(HEADER + text) == [847, 1]

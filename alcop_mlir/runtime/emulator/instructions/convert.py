@@ -5,7 +5,7 @@ PTX ISA "Data Movement and Conversion Instructions".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,6 +42,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Name,
     Operand,
     Vector,
+    elements,
     space_of,
     unsupported,
 )
@@ -56,6 +57,8 @@ _CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 def move(t: Translator, ins: Instruction) -> Op:
     scalar = ins.type
     destination, source = ins.operands
+    if "v4" in ins.parts and isinstance(source, Name):
+        return _move_elements(t, ins, elements(destination), source)
     if isinstance(destination, Vector):
         return _unpack(t, ins, destination, source)
     if isinstance(source, Vector):
@@ -71,6 +74,23 @@ def move(t: Translator, ins: Instruction) -> Op:
         return _copy(t.slot(destination.name, ins), t.slot(source.name, ins))
     read = t.read(source, scalar, ins)
     return t.assign(ins, destination, scalar.dtype, lambda x: x, read)
+
+
+def _move_elements(
+    t: Translator, ins: Instruction, to: Sequence[Operand], source: Name
+) -> Op:
+    """mov.v4.u32 of a special register such as %tid, whose fourth element is 0."""
+    given = (*(Name(f"{source.name}.{axis}") for axis in "xyz"), Integer(0))
+    ops = [
+        t.assign(ins, item, ins.type.dtype, lambda x: x, t.read(one, ins.type, ins))
+        for item, one in zip(to, given, strict=True)
+    ]
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        for op in ops:
+            op(cohort, mask)
+
+    return run
 
 
 def _copy(destination: int, source: int) -> Op:

@@ -47,11 +47,12 @@ _MAX_SCOPES = 100
 _MAX_STATEMENT = 2**14  # characters of an instruction
 _CODE = re.compile(r"(?:@\s*(!?)\s*([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 _SPLIT = re.compile(r"\s*((?:[^,\[{(]|\[[^\]]*\]|\{[^}]*\}|\([^)]*\))+)\s*(?:,|$)")
-_ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*(\w+))?\s*\]$")
-_NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzw])?$")
+_ADDRESS = re.compile(r"\[\s*([%$\w.]+)\s*(?:([+-])\s*(-?)\s*([^\]]+))?\]$")
+_NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzwrgba])?$")
+_COLOURS = dict(zip("rgba", "xyzw", strict=True))
 _SELECTED = re.compile(r"([%$_A-Za-z][\w$%]*)\.([bh][0-7]{1,4})$")
 _MINUS = re.compile(r"-\s*([%$_A-Za-z][\w$%]*(?:\.[bh][0-7]{1,4})?)$")
-_DECLARATION = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
+_DECLARATION = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.S)
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
 
@@ -70,6 +71,7 @@ class Body:
                 kernel.registers[one.name] = one.type
         self.opened: list[int] = []  # first instruction of each inner scope
         self.renames = 0
+        self.vectors: dict[str, tuple[Name, ...]] = {}  # of `.reg .v4`, their elements
         self.branches: dict[str, list[int]] = {}  # by label, where they stand
         self.source: str | None = None
         self.memo: dict[str, Operand] = {}
@@ -178,12 +180,16 @@ class Body:
         found = _DECLARATION.match(text)
         if found is None:
             fail(line, f"cannot read the declaration `{text}`")
-        scalar = SCALARS.get(found[1])
+        scalar = SCALARS.get(found[2])
         if scalar is None:
             fail(line, f"register type not supported by the emulator: {text}")
-        for name, count in _REGISTER.findall(found[2]):
+        for name, count in _REGISTER.findall(found[3]):
             name = self.own_name(name)
-            if count:
+            if found[1] and not count:
+                parts = tuple(Name(f"{name}.{one}") for one in "xyzw"[: int(found[1])])
+                self.vectors[name] = parts
+                self.kernel.registers.update((part.name, scalar) for part in parts)
+            elif count:
                 self.kernel.register_ranges[name] = (scalar, int(count))
             else:
                 self.kernel.registers[name] = scalar
@@ -194,6 +200,16 @@ class Body:
             self.kernel.passed[self.own_name(one.name)] = one
             self.passed[-1] = one.offset + one.size
         self.kernel.passed_size = max(self.kernel.passed_size, self.passed[-1])
+
+    def named(self, name: str) -> Operand:
+        """A register or variable; of a vector all elements, or one such as `v.x`."""
+        stem, _, element = name.partition(".")
+        parts = self.vectors.get(stem)
+        if parts is None:
+            return Name(name)
+        if element:
+            return parts["xyzw".index(_COLOURS.get(element, element))]
+        return Vector(parts)
 
     def own_name(self, name: str) -> str:
         """The name of what the innermost scope declares, another one if it is inner."""
@@ -228,6 +244,9 @@ class Body:
             stem = name.rstrip("0123456789")
             if stem != name and stem in scope:
                 return scope[stem] + name[len(stem) :]
+            vector, _, element = name.partition(".")
+            if element and vector in scope:
+                return f"{scope[vector]}.{element}"
         return name
 
     def operand(self, text: str, line: int) -> Operand:
@@ -242,7 +261,7 @@ class Body:
     def read_operand(self, text: str, line: int) -> Operand:
         """Reads one operand that was not met before."""
         if _NAME.match(text):
-            return Name(self.resolve(text) if len(self.scopes) > 1 else text)
+            return self.named(self.resolve(text) if len(self.scopes) > 1 else text)
         value = read_literal(text)
         if value is not None:
             return value
@@ -251,7 +270,7 @@ class Body:
         if text.startswith("{"):
             items = text[1:-1].split(",")
             return Vector(tuple(self.read_operand(i.strip(), line) for i in items))
-        if text.startswith("!"):
+        if text.startswith("!") and constant_expression(text) is None:
             return Negated(self.read_operand(text[1:].strip(), line))
         found = _SELECTED.match(text)
         if found is not None:
@@ -289,9 +308,9 @@ class Body:
         if found is None:
             fail(line, f"cannot read the address `{text}`")
         base, sign, minus, offset = found.groups()
-        if offset and not is_integer(offset):
+        value = constant_expression(offset) if offset else 0
+        if value is None:
             fail(line, f"cannot read the address `{text}`")
-        value = integer(offset) if offset else 0
         if (sign == "-") != (minus == "-"):
             value = -value
         if is_integer(base):

@@ -5,11 +5,10 @@ PTX ISA "Constants" and "Constant Expressions".
 
 from __future__ import annotations
 
-import ast
 import operator
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,8 @@ _DECIMAL = re.compile(
 )
 _MAX_EXPRESSION = 256  # characters; deeper ones than these hold nobody writes
 _BITS64 = 2**64 - 1
-_EXPRESSION = re.compile(r"[(~-]*\s*\d[0-9a-fA-FxXU()+\-*/%&|^<>~\s]*")
+_EXPRESSION = re.compile(r"[-(~!+\s]*(?:\d|WARP_SZ)[\w()+\-*/%&|^<>~!=?:\s]*", re.A)
+_WARP_SIZE = 32  # PTX ISA: WARP_SZ
 
 
 def is_integer(text: str) -> bool:
@@ -53,48 +53,115 @@ def integer(text: str) -> int:
     return int(text, 0)
 
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.LShift: lambda x, bits: x << _shift(bits),
-    ast.RShift: lambda x, bits: x >> _shift(bits),
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-    ast.Invert: operator.invert,
+# Operators of two numbers: their order, and what they compute. PTX ISA "Integer
+# Constant Expression Evaluation": 64 bits, unsigned where an operand is, and all bits.
+_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "||": (1, lambda x, y: x or y),
+    "&&": (2, lambda x, y: x and y),
+    "|": (3, operator.or_),
+    "^": (4, operator.xor),
+    "&": (5, operator.and_),
+    "==": (6, operator.eq),
+    "!=": (6, operator.ne),
+    "<": (7, operator.lt),
+    "<=": (7, operator.le),
+    ">": (7, operator.gt),
+    ">=": (7, operator.ge),
+    "<<": (8, lambda x, bits: x << bits % 64),
+    ">>": (8, lambda x, bits: x >> bits % 64),
+    "+": (9, operator.add),
+    "-": (9, operator.sub),
+    "*": (10, operator.mul),
+    "/": (10, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)),
+    "%": (10, lambda x, y: abs(x) % abs(y) * (-1 if x < 0 else 1)),
+}
+_BITS = ("&", "^", "|")
+_TRUTHS = ("||", "&&", "==", "!=", "<", "<=", ">", ">=")
+_UNARY: dict[str, Callable[[int], int]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "!": operator.not_,
 }
 
 
+class _Number(NamedTuple):
+    """64 bits, as a number from 0 on if it is unsigned."""
+
+    value: int
+    unsigned: bool = False
+
+    def of(self, unsigned: bool) -> _Number:
+        bits = self.value & _BITS64
+        signed = bits - ((bits >> 63) << 64)
+        return _Number(bits if unsigned else signed, unsigned)
+
+
+_TOKEN = re.compile(r"\s*(\w+|<<|>>|[<>=!]=|&&|\|\||[-+*/%&|^~!<>?:()])", re.A)
+
+
 def constant_expression(text: str) -> int | None:
-    """The value of an integer expression, or None (PTX ISA "Constant Expressions")."""
+    """The value of an integer expression, or None (PTX ISA "Constant Expressions").
+
+    Its operators and their order are those of C.
+    """
     if len(text) > _MAX_EXPRESSION or not _EXPRESSION.fullmatch(text):
         return None
+    tokens = _TOKEN.findall(text)[::-1]  # the next one is the last
     try:
-        tree = ast.parse(text.replace("U", "").replace("/", "//"), mode="eval")
-        return _evaluate(tree.body)
-    except (SyntaxError, TypeError, KeyError, ArithmeticError, ValueError):
+        value = _choice(tokens).value
+    except (IndexError, ArithmeticError, ValueError):
         return None
+    return None if tokens else value
 
 
-def _evaluate(node: ast.expr) -> int:
-    """The value of a node; one that is no integer expression raises an error."""
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.UnaryOp(op=op, operand=operand):
-            return _OPERATORS[type(op)](_evaluate(operand))
-        case ast.BinOp(left=left, op=op, right=right):
-            value = _OPERATORS[type(op)](_evaluate(left), _evaluate(right))
-            return value if abs(value) <= _BITS64 else value & _BITS64
-    raise TypeError("no integer expression")
+def _choice(tokens: list[str]) -> _Number:
+    """`a ? b : c`, or an expression without it; takes its tokens."""
+    value = _infix(tokens, 1)
+    if not tokens or tokens[-1] != "?":
+        return value
+    tokens.pop()
+    yes = _choice(tokens)
+    _take(tokens, ":")
+    no = _choice(tokens)
+    return (yes if value.value else no).of(yes.unsigned or no.unsigned)
 
 
-def _shift(bits: int) -> int:
-    if 0 <= bits < 64:
-        return bits
-    raise ValueError("more than the bits of a number")
+def _infix(tokens: list[str], least: int) -> _Number:
+    """Operators of that order at least, from the left."""
+    x = _operand(tokens)
+    while tokens and tokens[-1] in _BINARY and _BINARY[tokens[-1]][0] >= least:
+        sign = tokens.pop()
+        order, apply = _BINARY[sign]
+        y = _infix(tokens, order + 1)
+        unsigned = sign in _BITS or x.unsigned or y.unsigned
+        if sign in ("<<", ">>"):
+            unsigned = x.unsigned
+        value = apply(x.of(unsigned).value, y.of(unsigned).value)
+        if sign in _TRUTHS:
+            value, unsigned = int(bool(value)), False
+        x = _Number(value).of(unsigned)
+    return x
+
+
+def _operand(tokens: list[str]) -> _Number:
+    token = tokens.pop()
+    if token in _UNARY:
+        x = _operand(tokens)
+        unsigned = token == "~" or (x.unsigned and token != "!")
+        return _Number(int(_UNARY[token](x.value))).of(unsigned)
+    if token == "(":
+        value = _choice(tokens)
+        _take(tokens, ")")
+        return value
+    if token == "WARP_SZ":
+        return _Number(_WARP_SIZE)
+    if not is_integer(token):
+        raise ValueError(f"no integer: {token}")
+    value = integer(token)
+    return _Number(value).of(token.endswith("U") or value >> 63 != 0)
+
+
+def _take(tokens: list[str], wanted: str) -> None:
+    if tokens.pop() != wanted:
+        raise ValueError(f"expected {wanted}")

@@ -1,7 +1,7 @@
-"""What PTX declares in memory: variables, their places and their initial values.
+"""What PTX declares in memory: variables and their initial values.
 
 PTX ISA "State Spaces, Types, and Variables": `.space .align N .attribute(...) .v4 .u8`,
-with what stands before the type in any order, then names with their dimensions and
+with what comes before the type in any order, then names with their dimensions and
 initial values. Braces within each other are taken as one list, as ptxas takes them.
 """
 
@@ -33,7 +33,6 @@ _MARK = re.compile(r"[{},]")
 _REFERENCE = re.compile(
     r"(?:generic\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d+))?$"
 )
-_WARP_SIZE = re.compile(r"\bWARP_SZ\b")
 _POINTER = 8  # bytes of an address
 # PTX ISA "Texture Sampler and Surface Types": they have no bytes that could be read.
 _OPAQUE = ("texref", "samplerref", "surfref")
@@ -96,7 +95,7 @@ def _initial_bytes(
     for item in filter(None, map(str.strip, re.split(r"[,{}]", text))):
         value = read_literal(item)
         if value is None:
-            number = constant_expression(_WARP_SIZE.sub("32", item))
+            number = constant_expression(item)
             value = None if number is None else Integer(number)
         if isinstance(value, Integer):
             mask = (1 << (8 * size)) - 1
