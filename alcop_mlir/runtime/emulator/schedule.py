@@ -74,6 +74,8 @@ class Runner:
             Cohort(batch, first, warps, observers) for first, warps in groups
         ]
         self.observers = observers
+        for cohort in self.cohorts:
+            cohort.peers = self.cohorts
         self.barriers = BarrierUnit(batch, self.cohorts)
         self.waits = Waits(batch)
 
@@ -159,10 +161,12 @@ class Runner:
             cohort.parked[pc] = apart if known is None else known | apart
         if together is None:
             return
-        flow = self.program.flow(pc)
         cohort.grow()
         self._account(cohort, span, together, 1)
-        follow(cohort, together, flow)
+        if row.ends:
+            self._leave(cohort, span, together)
+            return
+        follow(cohort, together, self.program.flow(pc))
         if row.orders:
             cohort.warp_sync(together)
         cohort.push(pc + 1, together)
@@ -305,6 +309,7 @@ class Runner:
                     store.move()
             for observer in self.observers:
                 observer.on_end(cohort)
+            cohort.peers = []  # a circle
         self.batch.warpgroup_order.check_end(self.cohorts[0])
 
     def _deadlock(self) -> EmulationError:

@@ -20,6 +20,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     device_runtime,
     mbarrier,
     warpgroup_multiply,
+    warpgroup_wait,
 )
 from alcop_mlir.runtime.emulator.instructions.barriers import (
     decode_barrier,
@@ -190,7 +191,7 @@ class TranslatedKernel:
         body = stop - 1 if end is not None else stop
         is_barrier = end is not None and end.kind == "barrier"
         ops, after = self._joined(start, body, is_barrier)
-        meetings = tuple(i for i in range(start, body) if rows[i].meets)
+        meetings = tuple(i for i in range(start, stop) if rows[i].meets)
         aligned = any(rows[i].meets == "warp" for i in meetings)
         multiplied = any(self.multiplied_by(at) for at in range(start, body))
         return Span(
@@ -369,6 +370,7 @@ _WAITS: dict[str, Callable[[Translator, Instruction], Waited]] = {
     "wait": mbarrier.decode_wait,
     "registers": decode_registers,
     "cluster": cluster.decode_wait,
+    "multiply": warpgroup_wait.decode,
 }
 
 

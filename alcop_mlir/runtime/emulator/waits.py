@@ -81,13 +81,14 @@ class Waits:
         """Whether something may have ended for which lanes wait."""
         batch = self.batch
         moved = batch.mbarriers.moved or batch.registers.moved
-        return moved or batch.cluster_barrier.moved
+        return moved or batch.cluster_barrier.moved or batch.warpgroup_order.moved
 
     def test_again(self) -> None:
         """A phase has ended, or registers are free: all lanes test again."""
         batch = self.batch
         batch.mbarriers.moved = batch.registers.moved = False
         batch.cluster_barrier.moved = False
+        batch.warpgroup_order.moved = batch.warpgroup_order.is_awaited = False
         self._fruitless = 0
         self._told.clear()
         self._resume()

@@ -48,6 +48,31 @@ def test_right_and_clean(
     assert result.notes == ()
 
 
+def released_by_one_warp() -> str:
+    """One warp of each warpgroup, a different one, releases a slot for all four."""
+    text = fixture("warpgroup_gemm").replace("mov.b32 \t%r30, 8;", "mov.b32 \t%r30, 2;")
+    who = """{ .reg .pred %one; .reg .b32 %n, %g;
+        mov.u32 %n, %tid.x; shr.u32 %g, %n, 7; shr.u32 %n, %n, 5; and.b32 %n, %n, 3;
+        setp.eq.u32 %one, %n, %g; @%one """
+    text, count = re.subn(r"(mbarrier\.arrive\.shared\S+.*;)", rf"{who}\1 }}", text)
+    assert count == 2
+    return text
+
+
+@pytest.mark.parametrize(("visibility", "schedule"), MODES)
+def test_whoever_waits_knows_of_all_four_warps(visibility: str, schedule: str) -> None:
+    """As CUTLASS does where a cluster has several blocks."""
+    options = {"visibility": visibility, "schedule": schedule}
+    text = released_by_one_warp()
+    result, wrong = run(text, 256, 512, 256, 2, **options)
+    assert not wrong
+    assert result.hazards == ()
+    early = re.sub(r"(wait_group\.sync\.aligned \s*)1;", r"\g<1>2;", text)
+    result, wrong = run(early, 256, 512, 256, 2, **options)
+    found = {hazard.kind for hazard in result.hazards}
+    assert found & {"write-while-read", "write-after-read"}
+
+
 # Lines that are left out, or changed, one at a time; two tiles of C for a block.
 _MUTANTS = re.compile(
     r"wgmma\.(fence|commit_group|wait_group)|mbarrier\.(arrive|try_wait)|bar\.sync"

@@ -109,9 +109,9 @@ class AsyncShadow(FlagShadow):
             line = self.write_line.take(at)
             self._each(NO_PROXY_FENCE, generic, line, access, writer)
 
-    def on_async_read_end(self, lanes: Lanes, collective: bool = False) -> None:
+    def on_async_read_end(self, lanes: Lanes) -> None:
         """The wait for that read: from now on it is a read by these lanes."""
-        access = SharedAccess(self, lanes, collective)
+        access = SharedAccess(self, lanes)
         assert self.reading is not None
         np.subtract.at(self.reading, access.at.reshape(-1), _ONE)
         cell = access.at * self.clocks.warps + access.warp

@@ -34,8 +34,9 @@ class ClusterShadow(AsyncShadow):
     """Checks every shared access of a batch, those across blocks too.
 
     ended: which blocks have, bool (copies, ranks); None until one has
-    engine_reads: by the column of an mbarrier, up to which of its epochs copies that
-    end there have read each granule, and the line of the last one
+    engine_reads: by the column of an mbarrier, or of the wgmma of a warpgroup, up to
+    which of its epochs copies that end there (these wgmma) have read each granule, and
+    the line of the last one
     """
 
     ended: Array | None = None
@@ -152,18 +153,23 @@ class ClusterShadow(AsyncShadow):
         access = SharedAccess(self, lanes)
         assert self.reading is not None
         np.subtract.at(self.reading, access.at.reshape(-1), np.int32(1))
-        if self.engine_reads is None:
-            self.engine_reads = {}
         for column in np.unique(columns).tolist():
             mine = columns == column
-            known = self.engine_reads.get(column)
-            if known is None:
-                known = np.zeros((2, self.state.size), np.int32)
-                known = self.engine_reads[column] = known[0], known[1]
-            at = access.at[mine]
-            stamp = np.broadcast_to((epochs[mine] * EPOCH)[:, None], at.shape)
-            known[0][at] = np.maximum(known[0][at], stamp)
-            known[1][at] = access.ins.line
+            stamp = (epochs[mine] * EPOCH)[:, None]
+            self.note_engine_read(column, access.at[mine], stamp, access.ins.line)
+
+    def note_engine_read(
+        self, column: int, at: Array, stamp: Array | np.int32, line: int
+    ) -> None:
+        """Granules `at` have been read in an epoch of a column."""
+        if self.engine_reads is None:
+            self.engine_reads = {}
+        known = self.engine_reads.get(column)
+        if known is None:
+            fresh = np.zeros((2, self.state.size), np.int32)
+            known = self.engine_reads[column] = fresh[0], fresh[1]
+        known[0][at] = np.maximum(known[0][at], stamp)
+        known[1][at] = line
 
     def widen(self, blocks: int) -> None:
         """From one shadow for all blocks to one for each."""

@@ -23,7 +23,7 @@ from alcop_mlir.runtime.emulator.hazards.reports import (
 )
 from alcop_mlir.runtime.emulator.machine.clocks import Clocks
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
-from alcop_mlir.runtime.emulator.machine.warps import Names
+from alcop_mlir.runtime.emulator.machine.warps import WARPGROUP, Names
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
 # What `warp` does to a shared byte, and what `other` did; `pair` says who they are.
@@ -82,7 +82,10 @@ class SharedTexts:
         """
         block, warp, granule = where
         by = "the copy"
-        if other < self.clocks.warps:
+        if self._multiplies(other):
+            first = (other - self.clocks.multiplied) * WARPGROUP
+            by = f"wgmma of warp {self.names.warp_seen_from(block, warp, first)} on"
+        elif other < self.clocks.warps:
             by = f"warp {self.names.warp_seen_from(block, warp, other)}"
         text = WHAT[kind].format(
             other=by,
@@ -97,8 +100,16 @@ class SharedTexts:
         byte = granule * self.granule % self.step
         return self._made(kind, text, ins, line, (block, warp, byte))
 
+    def _multiplies(self, column: int) -> bool:
+        """Whether that is a column of the wgmma of a warpgroup."""
+        first = self.clocks.multiplied
+        count = -(-self.clocks.warps // WARPGROUP)
+        return 0 <= first <= column < first + count
+
     def _pair(self, warp: int, other: int) -> str:
         """What is missing between the accesses of two warps."""
+        if self._multiplies(other):
+            return "no order after a wgmma.wait_group"
         if warp == other:
             return "different lanes of one warp with no bar.warp.sync between"
         if other >= self.clocks.warps:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.hazards.async_shadow import AsyncShadow
+from alcop_mlir.runtime.emulator.hazards.cluster_shadow import ClusterShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.shared_shadow import WRITTEN, SharedAccess
-from alcop_mlir.runtime.emulator.machine.clocks import MANY_LANES
+from alcop_mlir.runtime.emulator.machine.clocks import EPOCH
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.warpgroups import OperandRead
 from alcop_mlir.runtime.emulator.machine.warps import Names
@@ -24,7 +24,7 @@ class WarpgroupReads:
 
     def __init__(
         self,
-        shadow: AsyncShadow,
+        shadow: ClusterShadow,
         reports: Reports,
         names: Names,
     ):
@@ -48,21 +48,27 @@ class WarpgroupReads:
             self._report_unwritten(lanes)
 
     def on_complete(self, read: OperandRead) -> None:
-        """It is over: a read of this moment."""
+        """It is over: whoever waits for this wgmma, by whichever warp, comes after."""
         granules, shadow = self._granules(read), self.shadow
-        if granules is None or shadow.reading is None:
-            shadow.on_async_read_end(read.lanes(), collective=True)
+        clocks = shadow.clocks
+        if granules is None or shadow.reading is None or len(read.number) > 1:
+            lanes = read.lanes()
+            if shadow.copies > 1:
+                lanes = lanes.widened()
+            number = np.broadcast_to(read.number, read.active.shape)[..., None]
+            columns = clocks.multiplied_column(lanes.warp())
+            shadow.on_engine_read_end(lanes, columns, lanes.pick(number))
             return
         warps = self._warps(read)
         times = np.int32(len(warps) // len(granules))
         np.subtract.at(shadow.reading, granules.reshape(-1), times)
-        stamp = shadow.clocks.start[0, warps] + np.int32(MANY_LANES)
-        cells = (
-            granules.reshape(len(granules), -1, 1),
-            warps.reshape(len(granules), 1, -1),
-        )
-        shadow.read[cells] = stamp.reshape(len(granules), 1, -1)
-        shadow.read_line[cells] = read.ins.line
+        columns = clocks.multiplied_column(warps)
+        number = np.broadcast_to(read.number, read.active.shape)[0, read.active[0]]
+        for column in np.unique(columns).tolist():
+            mine = columns == column
+            at = granules if len(granules) == 1 else granules[mine]
+            stamp = np.int32(number[mine].max() * EPOCH)
+            shadow.note_engine_read(column, at, stamp, read.ins.line)
         shadow.note_reads()
 
     def _granules(self, read: OperandRead) -> Array | None:

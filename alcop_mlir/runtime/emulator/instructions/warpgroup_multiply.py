@@ -38,7 +38,7 @@ from alcop_mlir.runtime.emulator.machine.warpgroups import (
     PendingMultiply,
     WarpgroupForm,
 )
-from alcop_mlir.runtime.emulator.machine.warps import Mask
+from alcop_mlir.runtime.emulator.machine.warps import Mask, compact
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U64T
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
@@ -150,7 +150,7 @@ def _issue(
     b_read: Read,
 ) -> None:
     R, ins, state = cohort.R, form.ins, cohort.wgmma
-    active = _active(cohort, mask)
+    active = active_warps(cohort, mask)
     adds = _by_warp(cohort, mask, scale(R), ins)
     b = _by_warp(cohort, mask, b_read(R).view(U64), ins)
     given, a_at = [b, adds], None
@@ -172,17 +172,18 @@ def _issue(
         a_at, b_at = None if a_at is None else a_at + base, b_at + base
     registers = tuple(R[slot] for slot in form.a)
     group = np.broadcast_to(state.committed, active.shape)
-    pending = PendingMultiply(form, active, group, a_at, b_at, registers, adds)
+    number = compact(cohort.batch.warpgroup_order.count[:, cohort.span].copy())
+    pending = PendingMultiply(form, active, group, a_at, b_at, registers, adds, number)
     watcher = cohort.batch.warpgroup_watcher
     if watcher is not None:
-        for read in _reads(cohort, pending):
+        for read in reads_of(cohort, pending):
             watcher.on_issue(read)
     if cohort.batch.early:
         pending = warpgroup_product.read_now(cohort, pending)
     state.settle([*state.pending, pending])
 
 
-def _active(cohort: Cohort, mask: Mask) -> Array:
+def active_warps(cohort: Cohort, mask: Mask) -> Array:
     """The warps that are on, bool (1|blocks, warps)."""
     on = mask if mask is not None else np.ones((1, 1, 1), bool)
     rows = np.asarray(on.any(axis=2))
@@ -211,12 +212,13 @@ def _agreed(x: Array, active: Array) -> Array:
     return first if ((x == first) | ~active).all() else x
 
 
-def _reads(cohort: Cohort, one: PendingMultiply) -> Iterator[OperandRead]:
+def reads_of(cohort: Cohort, one: PendingMultiply) -> Iterator[OperandRead]:
     """What each warp reads: its rows of A, and all of B."""
     for at in (one.a, one.b):
         if at is not None:
             offset = at.reshape(*at.shape[:2], -1) - SHARED_START
-            yield OperandRead(cohort, one.active, offset, CHUNK, one.form.ins)
+            ins, number = one.form.ins, one.number
+            yield OperandRead(cohort, one.active, offset, CHUNK, ins, number)
 
 
 def _check_bounds(cohort: Cohort, active: Array, at: Array, ins: Instruction) -> None:
@@ -224,7 +226,7 @@ def _check_bounds(cohort: Cohort, active: Array, at: Array, ins: Instruction) ->
     last = cohort.batch.shared_size - CHUNK
     offset = at.reshape(*at.shape[:2], -1) - SHARED_START
     if int(offset.min()) < 0 or int(offset.max()) > last:
-        read = OperandRead(cohort, active, offset, CHUNK, ins)
+        read = OperandRead(cohort, active, offset, CHUNK, ins, np.zeros((1, 1)))
         bounds.check_shared(cohort, read.lanes())
 
 
@@ -262,7 +264,7 @@ def touch(cohort: Cohort, mask: Mask, slots: frozenset[int], ins: Instruction) -
     watcher, state = cohort.batch.warpgroup_watcher, cohort.wgmma
     if watcher is None:
         return
-    active = _active(cohort, mask)
+    active = active_warps(cohort, mask)
     if not active.any():
         return
     if not slots.isdisjoint(state.slots):
@@ -291,7 +293,7 @@ def _report_in_flight(
 
 def fence(t: Translator, ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
-        state, active = cohort.wgmma, _active(cohort, mask)
+        state, active = cohort.wgmma, active_warps(cohort, mask)
         state.fenced = state.fenced | active
         for slot, (on, by, layout) in list(state.touched.items()):
             left = on & ~active
@@ -305,42 +307,12 @@ def fence(t: Translator, ins: Instruction) -> Op:
 
 def commit_group(t: Translator, ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
-        state, active = cohort.wgmma, _active(cohort, mask)
+        state, active = cohort.wgmma, active_warps(cohort, mask)
         for observer in cohort.observers:
             observer.on_multiply_commit(cohort, active, ins)
         state.committed = state.committed + active.astype(S64)
 
     return run
-
-
-def wait_group(t: Translator, ins: Instruction) -> Op:
-    newest = ins.operands[0]
-    if not isinstance(newest, Integer) or newest.value < 0:
-        raise unsupported(ins, "expected an immediate count")
-    return lambda cohort, mask: _wait(cohort, mask, newest.value, ins)
-
-
-def _wait(cohort: Cohort, mask: Mask, newest: int, ins: Instruction) -> None:
-    """Completes all groups of each warp but the newest ones."""
-    state, active = cohort.wgmma, _active(cohort, mask)
-    limit = state.committed - newest
-    for observer in cohort.observers:
-        observer.on_multiply_wait(cohort, limit, active, ins)
-    ready: list[PendingMultiply] = []
-    left: list[PendingMultiply] = []
-    for one in state.pending:
-        done, rest = one.split(active & (one.group < limit))
-        ready += [] if done is None else [done]
-        left += [] if rest is None else [rest]
-    if not ready:
-        return
-    warpgroup_product.complete(cohort, ready, left)
-    state.settle(left)
-    watcher = cohort.batch.warpgroup_watcher
-    if watcher is not None:
-        for one in ready:
-            for read in _reads(cohort, one):
-                watcher.on_complete(read)
 
 
 def report_never_waited(cohort: Cohort) -> None:

@@ -95,7 +95,7 @@ class SharedWatcher(Protocol):
         the way. Both calls are given the same bytes; reads may overlap.
         """
 
-    def on_async_read_end(self, lanes: Lanes, collective: bool = False) -> None:
+    def on_async_read_end(self, lanes: Lanes) -> None:
         """The wait for that read: from now on it is a read by these lanes."""
 
     def on_engine_read_end(self, lanes: Lanes, columns: Array, epochs: Array) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.machine.warps import LANES
+from alcop_mlir.runtime.emulator.machine.warps import LANES, WARPGROUP
 
 EPOCH = 64
 MANY_LANES = 63  # in place of a lane: several lanes made the access
@@ -50,6 +50,8 @@ class Clocks:
         self.horizon = np.full((1, warps, warps), EPOCH, np.int32)
         # pairs[c, w, l, m]: the same for lanes l and m of warp w; None: all alike.
         self.pairs: Array | None = None
+        # The first of a column for each warpgroup, -1 without; its wgmma are epochs.
+        self.multiplied = -1
         # The first of a column for each block, -1 where there is one: who knows that it
         # has begun.
         self.began = -1
@@ -134,6 +136,12 @@ class Clocks:
         part = slice(self.scoped, self.scoped + self.warps)
         near[..., part], far[..., part] = 0, released[..., part]
         return near, far
+
+    def multiplied_column(self, warp: Array) -> Array:
+        """The columns of the warpgroups of these warps."""
+        if self.multiplied < 0:
+            self.multiplied = self.add_columns(-(-self.warps // WARPGROUP))
+        return self.multiplied + warp // WARPGROUP
 
     def least(self) -> int:
         """Accesses with stamps below it are ordered before all to come."""

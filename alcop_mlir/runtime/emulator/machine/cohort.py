@@ -114,6 +114,7 @@ class Cohort(WarpRange):
         # The last arrival of copies that have landed, by the mbarriers it arrived at.
         self.arrived: dict[frozenset[int], Flight] = {}
         self.wgmma = WarpgroupState()
+        self.peers: list[Cohort] = []  # all of the batch
         self.committed = np.zeros((1, 1, 1), np.int64)
         self.fronts: dict[int, Mask] = {}
         self.parked: dict[int, Array] = {}

@@ -2,8 +2,10 @@
 
 PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". Four warps whose numbers
 begin with a multiple of four are a warpgroup. Each has a quarter of the rows of D in
-its registers. They issue the same multiplications in the same order, but nothing makes
-them wait for each other.
+its registers. They issue the same multiplications in the same order, each when it
+comes to it; but one of them is a single operation of the warpgroup (a wgmma-group is
+one of it, "wgmma.commit_group"), so that whoever has waited for it knows that all of
+its operands have been read.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class WarpgroupForm:
 class OperandRead:
     """What the warps `active`, bool (1|blocks, warps), read of shared memory.
 
-    offset: of each piece of `size` bytes, int64 (1|blocks, 1|warps, pieces)
+    offset: of each piece of `size` bytes, int64 (1|blocks, 1|warps, pieces); number:
+    which wgmma of each warp does it, (1|blocks, 1|warps)
     """
 
     owner: WarpRange
@@ -68,6 +71,7 @@ class OperandRead:
     offset: Array
     size: int
     ins: Instruction
+    number: Array
 
     def lanes(self) -> Lanes:
         """With an entry for each piece that a warp reads."""
@@ -83,8 +87,9 @@ class PendingMultiply:
     active: which warps, bool (1|blocks, warps); group: the number of the wgmma-group of
     each; a, b: the addresses of the chunks that are read, (1|blocks, 1|warps, x, y), of
     A those of each warp's own rows, None where A is in registers; registers: these;
-    adds: whether D is added to, bool (1|blocks, 1|warps); operands: what was read, if
-    that was at the issue, and by whom
+    adds: whether D is added to, bool (1|blocks, 1|warps); number: which one of the warp
+    it is, from 1 on, (1|blocks, warps); operands: what was read, if that was before the
+    wait, and by whom; is_read: whether another warp of the warpgroup has waited for it
     """
 
     form: WarpgroupForm
@@ -94,7 +99,9 @@ class PendingMultiply:
     b: Array
     registers: tuple[Array, ...]
     adds: Array
+    number: Array
     operands: tuple[Array, Array, Array] | None = None
+    is_read: bool = False
 
     def split(
         self, done: Array
@@ -148,10 +155,16 @@ class WarpgroupOrder:
 
     open: for a block, a warpgroup and the number of a multiplication, what the first
     warp issued, and by which warps; it is forgotten when all four have done so
+    over: how many of each warpgroup are known to be complete, (blocks, warpgroups)
+    is_awaited, moved: whether a warp waits for others to issue theirs, and whether some
+    have since
     """
 
     def __init__(self, block_set: BlockSet):
         self.count = np.zeros((block_set.blocks, block_set.warps), np.int64)
+        groups = -(-block_set.warps // WARPS)
+        self.over = np.zeros((block_set.blocks, groups), np.int64)
+        self.is_awaited = self.moved = False
         # The last warps of a block may be no whole warpgroup.
         self.whole = -(-block_set.launch.threads // LANES) // WARPS * WARPS
         self.open: dict[tuple[int, int, int], tuple[Instruction, object, set[int]]] = {}
@@ -170,6 +183,7 @@ class WarpgroupOrder:
         if self.whole < owner.block_set.block_warps:
             if active[:, owner.numbers_in_block() >= self.whole].any():
                 raise fault(ins, "the last warps of the block are no whole warpgroup")
+        self.moved = self.is_awaited
         counts = self.count[:, owner.span]
         if self._all_agree(owner, active, counts, descriptors):
             counts += active
@@ -224,6 +238,13 @@ class WarpgroupOrder:
         seen.add(warp)
         if len(seen) == WARPS:
             del self.open[key]
+
+    def issued(self) -> Array:
+        """How many all warps of each warpgroup have issued, (blocks, warpgroups)."""
+        blocks, warps = self.count.shape
+        rest = np.full((blocks, -warps % WARPS), np.iinfo(np.int64).max)
+        every = np.concatenate([self.count, rest], axis=1)
+        return every.reshape(blocks, -1, WARPS).min(axis=2)
 
     def check_end(self, owner: WarpRange) -> None:
         """Raises `EmulationError` where only a part of a warpgroup has issued one."""

@@ -77,6 +77,7 @@ class Opcode:
         "wait",
         "registers",
         "cluster",
+        "multiply",
         "trap",
     ] = ""
     meets: Literal["", "warp", "live", "members"] = ""

@@ -42,7 +42,10 @@ from alcop_mlir.runtime.emulator.instructions.opcodes.async_rows import (
     cluster_rows,
     mbarrier_rows,
 )
-from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
+from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import (
+    Opcode,
+    unsupported_form,
+)
 from alcop_mlir.runtime.emulator.instructions.opcodes.row_kinds import (
     SHARED,
     both,
@@ -284,8 +287,9 @@ OPCODES = (
         warpgroup_control("wgmma.commit_group", warpgroup_multiply.commit_group),
         # What is waited for is read here at the latest.
         replace(
-            warpgroup_control("wgmma.wait_group", warpgroup_multiply.wait_group),
+            warpgroup_control("wgmma.wait_group", unsupported_form),
             reads=SHARED,
+            ends="multiply",
         ),
     ),
     *chapter(
