@@ -15,16 +15,24 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 # Where packages have them.
 PLACES = (("cutlass_library", "source"), ("tilelang", "3rdparty/cutlass"))
-# Tile, mainloop and epilogue of the kernels for sm_90a.
+# Tile, mainloop, epilogue, and blocks of a cluster, of the kernels for sm_90a.
 SPECIALISED = {
-    "specialised": (64, 64, "KernelTmaWarpSpecialized", "NoSmemWarpSpecialized"),
+    "specialised": (64, 64, "KernelTmaWarpSpecialized", "NoSmemWarpSpecialized", 1),
     "cooperative": (
         128,
         64,
         "KernelTmaWarpSpecializedCooperative",
         "TmaWarpSpecializedCooperative",
+        1,
     ),
-    "pingpong": (64, 64, "KernelTmaWarpSpecializedPingpong", "TmaWarpSpecialized"),
+    "pingpong": (64, 64, "KernelTmaWarpSpecializedPingpong", "TmaWarpSpecialized", 1),
+    "cluster": (
+        128,
+        64,
+        "KernelTmaWarpSpecializedCooperative",
+        "TmaWarpSpecializedCooperative",
+        2,
+    ),
 }
 
 
@@ -51,9 +59,9 @@ def multistage(name, stages):
     }
 
 
-def specialised(name, m, n, mainloop, epilogue):
+def specialised(name, m, n, mainloop, epilogue, cluster):
     """The record of a kernel of `warp_specialised_gemm.cu`, which says its launch."""
-    flags = [f"-DTILE_M={m}", f"-DTILE_N={n}"]
+    flags = [f"-DTILE_M={m}", f"-DTILE_N={n}", f"-DCLUSTER={cluster}"]
     flags += [f"-DMAINLOOP={mainloop}", f"-DEPILOGUE={epilogue}"]
     return {
         "name": name,

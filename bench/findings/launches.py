@@ -179,6 +179,6 @@ _EVERY: tuple[Callable[[np.random.Generator], Launch], ...] = (
 def launch(name: str) -> Launch:
     """Of a kernel, whose name may end with its stages; always the same numbers."""
     by_name = {one.__name__: one for one in _EVERY}
-    by_name |= dict.fromkeys(("cooperative", "pingpong"), specialised)
+    by_name |= dict.fromkeys(("cooperative", "pingpong", "cluster"), specialised)
     known = by_name.get(name) or by_name[name.rstrip("01234")]
     return known(np.random.default_rng(1))

@@ -1,5 +1,5 @@
 // D = A B, 256 cubed, by CUTLASS's kernels for sm_90a: a warp copies by tensor maps, warp
-// groups multiply. TILE_M, TILE_N, MAINLOOP and EPILOGUE choose which. The program is not
+// groups multiply. TILE_M, TILE_N, MAINLOOP, EPILOGUE and CLUSTER choose which. The program is not
 // for a GPU: it prints how the kernel is launched. Parameters are made by CUTLASS, with
 // addresses of no memory, and tensor maps that hold their number.
 #include <cstdio>
@@ -16,7 +16,7 @@ using Half = cutlass::half_t;
 using Row = cutlass::layout::RowMajor;
 using Column = cutlass::layout::ColumnMajor;
 using Block = cute::Shape<cute::Int<TILE_M>, cute::Int<TILE_N>, cute::Int<64>>;
-using Cluster = cute::Shape<cute::_1, cute::_1, cute::_1>;
+using Cluster = cute::Shape<cute::Int<CLUSTER>, cute::_1, cute::_1>;
 
 using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Block, Cluster,
@@ -30,6 +30,9 @@ using Kernel = cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, i
                                                     Mainloop, Epilogue>;
 
 extern "C" __global__ void
+#if CLUSTER > 1
+__cluster_dims__(CLUSTER)
+#endif
 __launch_bounds__(Kernel::MaxThreadsPerBlock, Kernel::MinBlocksPerMultiprocessor)
     gemm(__grid_constant__ typename Kernel::Params const params) {
   extern __shared__ __align__(1024) char shared[];

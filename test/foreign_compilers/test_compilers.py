@@ -30,6 +30,7 @@ CASES = [
     ("cutlass", 90, "specialised"),
     ("cutlass", 90, "cooperative"),
     ("cutlass", 90, "pingpong"),
+    ("cutlass", 90, "cluster"),
 ]
 
 
