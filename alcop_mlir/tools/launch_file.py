@@ -119,6 +119,7 @@ class Tiles:
     swizzle: int = 0
     element_strides: Annotated[tuple[int, ...], Length(1, 5)] | None = None
     nan_fill: bool = False
+    interleave: int = 0
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def _made_map(given: Tiles | Columns, generator: np.random.Generator) -> Any:
     dtype = "bf16" if given.array.dtype == "bf16" else None
     rest = (given.swizzle, given.element_strides, given.nan_fill, dtype)
     if isinstance(given, Tiles):
-        return TensorMap(array, given.box, *rest)
+        return TensorMap(array, given.box, *rest, given.interleave)
     window = (given.channels, given.pixels, given.lower, given.upper)
     return Im2colMap(array, *window, *rest)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.machine.tensor_map import (
+    INTERLEAVES,
     SWIZZLES,
     TYPES,
     Layout,
@@ -29,8 +30,8 @@ class TensorMap:
     element_strides: of the elements of a box, 1 without
     nan_fill:        what lies outside of the array reads as NaN, not as 0
     dtype:           "bf16" or "tf32", where that of the array does not say it
-    interleave:      0; how the driver counts the dimensions of arrays in slices of 16
-                     or 32 bytes is not documented
+    interleave:      0, or 16 or 32: bytes of a slice of channels, the innermost
+                     dimension, as of an array (N, C / 8, H, W, 8) of 16-bit numbers
 
     Raises `EmulationError` for what the driver refuses.
     """
@@ -117,10 +118,9 @@ def _check(given: AnyMap, box: tuple[int, ...], window: Window | None) -> None:
         raise EmulationError(
             f"tensor map: expected a swizzle of 0, 32, 64 or 128, got {given.swizzle}"
         )
-    if given.interleave:
+    if given.interleave not in INTERLEAVES:
         raise EmulationError(
-            f"tensor map: interleave {given.interleave} is not supported: how the "
-            "driver counts the dimensions of interleaved arrays is not documented"
+            f"tensor map: expected an interleave of 0, 16 or 32, got {given.interleave}"
         )
     if array.strides[-1] != array.itemsize or _type(given) not in TYPES:
         raise EmulationError(
@@ -154,4 +154,5 @@ def _layout(
         given.swizzle,
         given.nan_fill,
         window,
+        given.interleave,
     )

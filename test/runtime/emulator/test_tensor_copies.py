@@ -324,7 +324,7 @@ def test_reductions_that_there_are_not(how: str, dtype: type) -> None:
         ),
         ((2, 6, 6, 8), image(element_strides=(1, 9, 1, 1)), "are not from 1 to 8"),
         ((2, 6, 6, 8), image(element_strides=(1, 1)), "expected 4 element strides"),
-        ((2, 6, 6, 8), image(interleave=16), "interleave 16 is not supported"),
+        ((2, 6, 6, 8), image(interleave=16), "interleave 16 of im2col mode is not"),
     ],
 )
 def test_images_that_the_driver_refuses(
@@ -337,8 +337,75 @@ def test_images_that_the_driver_refuses(
 def test_tiles_that_the_driver_refuses() -> None:
     with pytest.raises(EmulationError, match="array of u32 cannot be NaN"):
         TensorMap(np.zeros((4, 8), np.uint32), (4, 8), nan_fill=True)
-    with pytest.raises(EmulationError, match="interleave 32 is not supported"):
-        TensorMap(np.zeros((2, 4, 8), np.float16), (1, 4, 8), interleave=32)
+
+
+# --- interleaved arrays --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("visibility", ["late", "early"])
+@pytest.mark.parametrize(
+    ("interleave", "dtype", "swizzle"),
+    [(16, np.float16, 0), (16, np.uint8, 128), (32, np.float32, 32), (32, "<u2", 32)],
+)
+def test_slices_of_channels(
+    interleave: int, dtype: Any, swizzle: int, visibility: str
+) -> None:
+    """NC/8HWC8 and NC/16HWC16 against an array (N, C, H, W) and its zeros around."""
+    each = interleave // np.dtype(dtype).itemsize
+    rng = np.random.default_rng(interleave)
+    images = rng.integers(1, 99, (2, 3 * each, 5, 7)).astype(dtype)
+    split = images.reshape(2, 3, each, 5, 7).transpose(0, 1, 3, 4, 2)
+    box, (slice0, y, x) = (1, 2, 3, 4, each), (2, -1, 5)
+    tensor = TensorMap(split.copy(), box, swizzle, interleave=interleave)
+    wanted = np.zeros(box[1:], dtype)
+    for s, h, w, c in itertools.product(*map(range, box[1:])):
+        channel, at = (slice0 + s) * each + c, (y + h, x + w)
+        if channel < 3 * each and 0 <= at[0] < 5 and at[1] < 7:
+            wanted[s, h, w, c] = images[1, channel, at[0], at[1]]
+    copy = (
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx"
+        f"::bytes [buffer], [%map, {{0, {x}, {y}, {slice0}, 1}}], [bar];"
+    )
+    text = START + MAP + LOAD + WAIT + DUMP
+    given = {"bytes": wanted.nbytes, "words": wanted.nbytes // 4, "first": 0}
+    out = np.zeros(1024, np.uint8)
+    text = text.format(copy=copy, **given)
+    result = run(text, ["map", "u64"], [tensor, out], visibility=visibility)
+    np.testing.assert_array_equal(out[: wanted.nbytes], in_shared(wanted, swizzle))
+    assert result.hazards == ()
+
+
+@pytest.mark.parametrize(
+    ("shape", "box", "given", "wanted"),
+    [
+        ((4, 8), (4, 8), {}, "needs 3 to 5 dimensions, it has 2"),
+        ((2, 4, 16), (1, 4, 16), {}, "slice of 16 bytes, .* it has 32 bytes"),
+        ((2, 4, 8), (1, 4, 4), {}, "a row of the box has 8 bytes"),
+        ((2, 4, 8), (1, 4, 8), dict(element_strides=(1, 1, 2)), "one slice of 16"),
+        (
+            (2, 4, 16),
+            (1, 4, 16),
+            dict(interleave=32),
+            "needs a swizzle of 32, it has 0",
+        ),
+        ((2, 4, 8), (1, 4, 8), dict(interleave=8), "an interleave of 0, 16 or 32"),
+    ],
+)
+def test_slices_that_there_are_not(
+    shape: tuple[int, ...], box: tuple[int, ...], given: dict[str, Any], wanted: str
+) -> None:
+    with pytest.raises(EmulationError, match=wanted):
+        options: dict[str, Any] = {"interleave": 16} | given
+        TensorMap(np.zeros(shape, np.float16), box, **options)
+
+
+def test_slices_whose_stride_is_odd() -> None:
+    array = np.zeros((2, 5, 32), np.float16)[:, :4, :16]
+    TensorMap(array, (1, 4, 16), 32, interleave=32)
+    odd = np.zeros((2, 4 * 24), np.float16)
+    odd = np.lib.stride_tricks.as_strided(odd, (2, 4, 16), (4 * 48, 48, 2))
+    with pytest.raises(EmulationError, match="stride, is not a multiple of 32"):
+        TensorMap(odd, (1, 4, 16), 32, interleave=32)
 
 
 @pytest.mark.parametrize(
@@ -372,3 +439,15 @@ def test_forms_of_later_targets(copy: str, wanted: str) -> None:
     whole = whole.replace("kernel()", "kernel(.param .align 64 .b8 p0[128])")
     with pytest.raises(EmulationError, match=wanted):
         prepare(whole)
+
+
+def test_a_map_that_the_driver_has_encoded() -> None:
+    text = START + MAP + "ld.param.u64 %out, [p1];" + LOAD + WAIT
+    copy = (
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx"
+        "::bytes [buffer], [%map, {0, 0}], [bar];"
+    )
+    text = text.format(bytes=1024, copy=copy)
+    given = [bytes(range(128)), np.zeros(256, np.uint8)]
+    with pytest.raises(EmulationError, match="pass a TensorMap or Im2colMap of the"):
+        run(text, ["map", "u64"], given)

@@ -225,7 +225,7 @@ def test_values_that_do_not_fit(old: str, new: str, wanted: str) -> None:
     [
         ("elemtype.global.b1024.b32 [%d0], 8", "elemtype 8 of tensor maps"),
         ("elemtype.global.b1024.b32 [%d0], 13", "elemtype 13 of tensor maps"),
-        ("interleave_layout.global.b1024.b32 [%d0], 1", "interleave_layout 1 of"),
+        ("interleave_layout.global.b1024.b32 [%d0], 3", "interleave_layout 3 of"),
         ("swizzle_mode.global.b1024.b32 [%d0], 4", "swizzle_mode 4 of tensor maps"),
         ("swizzle_atomicity.global.b1024.b32 [%d0], 1", "not supported"),
         ("fill_mode.global.b1024.b32 [%d0], %i", "an immediate value"),

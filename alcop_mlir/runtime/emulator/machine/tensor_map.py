@@ -21,10 +21,12 @@ CHUNK = 16  # bytes that stay together in shared memory
 # CUtensorMapDataType, as types of PTX.
 TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "tf32")
 _MAGIC = b"tmap"
-_FORM = struct.Struct("<Q4s6B2x5I4Q5H5Bx6hH")
+_FORM = struct.Struct("<Q4s7Bx5I4Q5H5Bx6hH")
 # Bytes of a swizzled span: how many of the bits from 7 on change those from 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _SWIZZLE_CODES = list(SWIZZLES)
+# CUtensorMapInterleave: bytes of a slice of channels.
+INTERLEAVES = (0, 16, 32)
 
 
 class Field(NamedTuple):
@@ -52,6 +54,7 @@ FIELDS = {
     "rank": Field(14, 1),
     "swizzle_mode": Field(15, 1),
     "fill_mode": Field(16, 1),
+    "interleave_layout": Field(18, 1),
     "global_dim": Field(20, 4, 5),
     "global_stride": Field(40, 8, 4),
     "box_dim": Field(72, 2, 5),
@@ -79,7 +82,8 @@ class Layout:
     address: of its first element; dtype: name of a `Scalar`; sizes, box, steps: in
     elements; strides: in bytes, of all dimensions but the innermost; swizzle: bytes of
     a swizzled span, 0 without; nan_fill: what lies outside reads as NaN, not as 0;
-    window: of im2col mode, whose `box` is the channels of a pixel alone
+    window: of im2col mode, whose `box` is the channels of a pixel alone; interleave:
+    bytes of a slice of channels, which is the innermost dimension, 0 without
     """
 
     address: int
@@ -92,6 +96,7 @@ class Layout:
     swizzle: int
     nan_fill: bool = False
     window: Window | None = None
+    interleave: int = 0
 
     @property
     def rank(self) -> int:
@@ -125,6 +130,7 @@ class Layout:
             _SWIZZLE_CODES.index(self.swizzle),
             self.nan_fill,
             self.window is not None,
+            INTERLEAVES.index(self.interleave),
             *(n - 1 for n in (*self.sizes, *fill)),
             *(self.strides + (0,) * (5 - self.rank)),
             *(*self.box, 1, 1, 1, 1)[:5],
@@ -213,7 +219,7 @@ class Layout:
 
 def unpack(raw: bytes) -> Layout | None:
     """The layout in 128 bytes, None if these are no map of the emulator."""
-    address, magic, dtype, item, rank, swizzle, nan, mode, *rest = _FORM.unpack(
+    address, magic, dtype, item, rank, swizzle, nan, mode, slices, *rest = _FORM.unpack(
         raw[: _FORM.size]
     )
     if magic != _MAGIC:
@@ -234,6 +240,7 @@ def unpack(raw: bytes) -> Layout | None:
         _SWIZZLE_CODES[swizzle],
         bool(nan),
         window,
+        INTERLEAVES[slices],
     )
 
 

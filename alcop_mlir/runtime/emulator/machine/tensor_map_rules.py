@@ -3,6 +3,11 @@
 CUDA Driver API, cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, with the limits
 that they document. That the innermost dimension of a box in im2col mode has whole
 pieces of 16 bytes is said by the PTX ISA, "Bounding Box".
+
+Which dimensions NC/8HWC8 and NC/16HWC16 have (interleave 16 and 32) they do not say.
+Here they are those of memory: a slice of channels innermost, then W, H, D, C / 8 and N
+as the map lists them. That fits the formula of their strides; only whole slices are
+taken as innermost dimension, of which that is sure.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ def problem(layout: Layout) -> str:
     row = layout.box[0] * layout.item
     if row % CHUNK:
         return f"a row of the box has {row} bytes, no multiple of 16"
+    if layout.interleave and (why := _slice_problem(layout)):
+        return why
     if layout.swizzle and row > layout.swizzle:
         return (
             f"a row of the box has {row} bytes, more than the swizzle of "
@@ -43,6 +50,31 @@ def problem(layout: Layout) -> str:
     if layout.nan_fill and "f" not in layout.dtype:
         return f"numbers outside of an array of {layout.dtype} cannot be NaN"
     return "" if layout.window is None else _window_problem(layout, layout.window)
+
+
+def _slice_problem(layout: Layout) -> str:
+    """PTX ISA "Interleave layout", and the rules of cuTensorMapEncodeTiled for it."""
+    name, slice_bytes = f"interleave {layout.interleave}", layout.interleave
+    if layout.window is not None:
+        return (
+            f"{name} of im2col mode is not supported: its dimensions are undocumented"
+        )
+    if not 3 <= layout.rank <= MAX_RANK:
+        return f"{name} needs 3 to 5 dimensions, it has {layout.rank}"
+    inner = layout.sizes[0] * layout.item
+    if inner != slice_bytes or layout.box[0] != layout.sizes[0] or layout.steps[0] != 1:
+        return (
+            f"of {name} the innermost dimension, and that of the box, is one slice of "
+            f"{slice_bytes} bytes, with the slices as a dimension of their own; it has "
+            f"{inner} bytes, in the box {layout.box[0] * layout.item}"
+        )
+    if layout.interleave == 32:
+        if layout.swizzle != 32:
+            return f"{name} needs a swizzle of 32, it has {layout.swizzle}"
+        odd = [n for n in (layout.address, *layout.strides) if n % 32]
+        if odd:
+            return f"of {name} {odd[0]}, an address or stride, is not a multiple of 32"
+    return ""
 
 
 def _window_problem(layout: Layout, window: Window) -> str:

@@ -44,7 +44,11 @@ _ELEMENTS = {
     **dict(enumerate(TYPES[:8])),
     **dict(enumerate(("f64", "bf16", "tf32"), start=9)),
 }
-_CODES = {"swizzle_mode": range(4), "fill_mode": range(2), "interleave_layout": (0,)}
+_CODES = {
+    "swizzle_mode": range(4),
+    "fill_mode": range(2),
+    "interleave_layout": range(3),
+}
 
 
 class _Change(NamedTuple):
@@ -119,7 +123,7 @@ def _constants(ins: Instruction, name: str, new: Operand) -> list[_Change]:
     if name != "elemtype":
         if code not in _CODES[name]:
             raise unsupported(ins, f"{name} {code} of tensor maps")
-        return [] if name == "interleave_layout" else [_constant(name, code)]
+        return [_constant(name, code)]
     if code not in _ELEMENTS:
         raise unsupported(ins, f"elemtype {code} of tensor maps")
     element = _ELEMENTS[code]

@@ -178,7 +178,10 @@ def _layout(
     raw = _bytes_at(batch, address)
     found = None if raw is None else unpack(raw)
     if found is None:
-        why = "(128 bytes that the driver has encoded are not understood)"
+        why = (
+            "(how the driver encodes its 128 bytes is not documented: pass a TensorMap "
+            "or Im2colMap of the array)"
+        )
         raise lane_fault(
             lanes, 0, f"there is no tensor map at address 0x{address:x} {why},"
         )
