@@ -394,8 +394,8 @@ def test_slices_of_channels(
 def test_slices_that_there_are_not(
     shape: tuple[int, ...], box: tuple[int, ...], given: dict[str, Any], wanted: str
 ) -> None:
+    options: dict[str, Any] = {"interleave": 16} | given
     with pytest.raises(EmulationError, match=wanted):
-        options: dict[str, Any] = {"interleave": 16} | given
         TensorMap(np.zeros(shape, np.float16), box, **options)
 
 
