@@ -106,7 +106,7 @@ def _interval(run: Run, about: About, relative: set[About]) -> Hashable:
     if about not in relative or more is None:
         return (0, str(more), str(most))
     left = None if most is None else most - more
-    return (1, str(left), str(min(more, run.limit)))
+    return (1, str(left), str(max(-run.limit - 1, min(more, run.limit))))
 
 
 def _base(run: Run, about: About) -> int:
@@ -121,8 +121,11 @@ def _place(run: Run, number: int, relative: set[About]) -> Hashable:
         is_known = question.about in run.known
         if loop.most is not None and (question.about in relative or not is_known):
             counted.add(loop.index)
+            if loop.upper in process.bounds:
+                counted.add(loop.upper)
             low = min(index, loop.most) if isinstance(index, int) else None
-            left.append((loop.number, question.least - _base(run, question.about), low))
+            ahead = question.least - _base(run, question.about)
+            left.append((loop.number, question.about[0], ahead, low))
     reader = run.state.readers[number]
     live = tuple(
         (register, _held(place.registers[register], register, process, reader))

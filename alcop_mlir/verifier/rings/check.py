@@ -65,7 +65,7 @@ from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.violations import Violation
 
 _KERNELS = ("gpu.launch", "gpu.func")
-_MOST_STATES = 2_000
+_MOST_STATES = 1_000
 # In clusters, and where alcop-lower-mma has run.
 _NOT_PLAYED = ("nvvm.cluster.arrive", "nvvm.wgmma.mma_async")
 
@@ -137,7 +137,7 @@ def _start(kernel: Any) -> Run:
         compiler = Compiler(common, one.first)
         code = compiler.compile()
         accumulators = frozenset(compiler.accumulators())
-        processes.append(Process(one, code, _live(code), accumulators))
+        processes.append(Process(one, code, _live(code), accumulators, _bounds(code)))
         registers: list[Any] = [None] * compiler.registers
         for register, value in compiler.start.items():
             registers[register] = value
@@ -154,6 +154,13 @@ def _compared(step: Instruction) -> int:
     if step.kind != "compare":
         return 0
     return max((abs(use) for use in step.uses if isinstance(use, int)), default=0)
+
+
+def _bounds(code: Sequence[Instruction]) -> frozenset[int]:
+    """The registers that only loops read."""
+    bounds = {one.data.upper for one in code if one.kind == "loop"}
+    others = [use for one in code if one.kind != "loop" for use in one.uses]
+    return frozenset(bounds - {u.number for u in others if isinstance(u, Register)})
 
 
 def _live(code: Sequence[Instruction]) -> list[frozenset[int]]:

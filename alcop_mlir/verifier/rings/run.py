@@ -31,12 +31,18 @@ _TURN = 20_000  # instructions of a process without an event: it never ends
 
 @dataclass(frozen=True)
 class Process:
-    """Threads that do the same; its code, and what values are live before each."""
+    """Threads that do the same.
+
+    live:         the registers that are still read, before each instruction
+    accumulators: registers that hold some
+    bounds:       registers that are compared with the index of a loop alone
+    """
 
     lanes: Lanes
     code: Sequence[Instruction]
     live: Sequence[frozenset[int]]
     accumulators: frozenset[int]
+    bounds: frozenset[int]
 
 
 @dataclass
