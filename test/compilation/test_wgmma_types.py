@@ -116,7 +116,6 @@ BYTES = Case("i8", "i8", "i32", "m64n{}k32.s32.s8.s8")
 CASES = (
     TF32,
     BYTES,
-    Case(E4, E4, "f32", "m64n{}k32.f32.e4m3.e4m3"),
     Case(E5, E5, "f32", "m64n{}k32.f32.e5m2.e5m2"),
     Case(E4, E5, "f32", "m64n{}k32.f32.e4m3.e5m2"),
 )

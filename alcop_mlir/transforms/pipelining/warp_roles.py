@@ -297,6 +297,9 @@ class ComputingRole:
         results = list(loop.results)
         if self.frame.tiles is not None:
             self._release(results[count + 2 :], trips)
+            # Else ptxas takes the next slot for one of each lane, where it also comes
+            # from a tile without iterations.
+            nvvm.SyncWarpOp(build.i32(-1))
         return results[: count + 2]
 
     def _iteration(

@@ -22,6 +22,7 @@ from alcop_mlir.transforms.schedules.default_schedule import (
 )
 from alcop_mlir.transforms.schedules.modelled import check_ranges, problem_of
 from alcop_mlir.transforms.schedules.warpgroup_schedule import warpgroup_schedule
+from alcop_mlir.transforms.schedules.warpgroup_variants import warpgroup_variants
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
@@ -82,18 +83,27 @@ def _by_wgmma(
 ) -> Decision | None:
     """A schedule for wgmma; else what is chosen already, with why it is none.
 
-    Models know the schedules of mma.sync only.
+    Models know the schedules of mma.sync only. Where one kernel is for all sizes, these
+    count as large ones.
     """
     if not target.has_wgmma:
         return chosen
     found = warpgroup_schedule(contraction, target)
+    if contraction.has_variants and not contraction.has_narrow_copies:
+        several = warpgroup_variants(contraction, target)
+        found = several if isinstance(several, str) else several[0].schedule
     if isinstance(found, Schedule):
         return Decision(found, "default")
     if chosen is None:
         chosen = Decision(default_schedule(contraction, target), "default")
-    wide = f", as {contraction.lhs_type}," if contraction.narrow else ""
-    note = f"multiplied by mma.sync{wide} instead of wgmma: {found}"
+    note = by_mma_sync(contraction, found)
     return replace(chosen, notes=(*chosen.notes, note))
+
+
+def by_mma_sync(contraction: Contraction, why: str) -> str:
+    """The text of a remark, on a target that has wgmma."""
+    wide = f", as {contraction.lhs_type}," if contraction.narrow else ""
+    return f"multiplied by mma.sync{wide} instead of wgmma: {why}"
 
 
 def asked_for(

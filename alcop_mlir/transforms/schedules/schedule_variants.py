@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import Partial, Schedule
+from alcop_mlir.schedule import MMA, Partial, Schedule
 from alcop_mlir.target import CP_ASYNC_BYTES, Target
 from alcop_mlir.transforms.schedules.default_schedule import default_schedule
 from alcop_mlir.transforms.schedules.modelled import open_problem_of
 from alcop_mlir.transforms.schedules.schedule_decision import (
     asked_for,
+    by_mma_sync,
     completed,
     decide,
     in_part,
 )
+from alcop_mlir.transforms.schedules.warpgroup_variants import warpgroup_variants
 from alcop_mlir.variants import ScheduleVariant
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ def decide_variants(
         return (ScheduleVariant(one.schedule, one.source),)
     if wanted is not None and wanted.is_whole:
         schedule = completed(contraction, target, wanted, [Schedule()])
-        found = _by_alignment(contraction, schedule, schedule, source)
+        # Rows that no tensor map has are for mma.sync.
+        is_for_all = schedule.engine == MMA
+        other = schedule if is_for_all else default_schedule(contraction, target)
+        found = _by_alignment(contraction, schedule, other, source)
         return _with_aligned_output(contraction, found)
     chosen = _chosen(contraction, target, chooser, most)
     chosen = _with_aligned_output(contraction, chosen)
@@ -63,7 +68,32 @@ def decide_variants(
     )
 
 
+def why_not_by_wgmma(
+    contraction: Contraction, target: Target, asked: Partial | None
+) -> str | None:
+    """The text of a remark where the target has wgmma, and no variant that is chosen
+    multiplies by it; None for others, and where somebody asks for a schedule.
+    """
+    if not target.has_wgmma or asked_for(contraction, asked)[0] is not None:
+        return None
+    found = warpgroup_variants(contraction, target)
+    return by_mma_sync(contraction, found) if isinstance(found, str) else None
+
+
 def _chosen(
+    contraction: Contraction,
+    target: Target,
+    chooser: Callable[[], Chooser] | None,
+    most: int,
+) -> tuple[ScheduleVariant, ...]:
+    """For wgmma, if the target has it and others have room; then for mma.sync."""
+    found = warpgroup_variants(contraction, target) if target.has_wgmma else ""
+    by_wgmma = found[: most - 1] if isinstance(found, tuple) else ()
+    others = _of_mma(contraction, target, chooser, most - len(by_wgmma))
+    return (*by_wgmma, *others)
+
+
+def _of_mma(
     contraction: Contraction,
     target: Target,
     chooser: Callable[[], Chooser] | None,
@@ -77,6 +107,8 @@ def _chosen(
             return chooser().variants(problem, most, one)
         except ConfigError:
             pass
+    if most == 1:
+        return (ScheduleVariant(one, "default"),)
     aligned = default_schedule(replace(contraction, has_narrow_copies=False), target)
     return _by_alignment(contraction, aligned, one, "default")
 
@@ -85,10 +117,9 @@ def _by_alignment(
     contraction: Contraction, aligned: Schedule, other: Schedule, source: str
 ) -> tuple[ScheduleVariant, ...]:
     """A variant of aligned rows, where some may not be, and one for all."""
-    for_all = ScheduleVariant(other, source)
     if not contraction.has_narrow_copies:
-        return (for_all,)
-    return ScheduleVariant(aligned, source, 16), for_all
+        return (ScheduleVariant(aligned, source),)
+    return ScheduleVariant(aligned, source, 16), ScheduleVariant(other, source)
 
 
 def _with_aligned_output(

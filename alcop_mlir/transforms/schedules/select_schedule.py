@@ -34,6 +34,10 @@ and the largest size of each dimension). That is no promise: other sizes run as 
 empty range is an error. Where no model covers the contraction, there is a default for
 aligned rows and one for all. One that is given is that of both.
 
+On a target with wgmma the default has schedules for it (`warpgroup_schedule.py`), and
+variants of them for sizes and rows that tensor maps and tiles fit, before those of
+mma.sync; a remark says why it has none.
+
 Runs after alcop-raise-contractions, which marks the contractions, and before
 alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
 `alcop.contraction` and `alcop.size_range`. Writes `alcop.schedule`, and in
@@ -60,7 +64,10 @@ from alcop_mlir.transforms.schedules.schedule_decision import (
     decide,
     marked_contractions,
 )
-from alcop_mlir.transforms.schedules.schedule_variants import decide_variants
+from alcop_mlir.transforms.schedules.schedule_variants import (
+    decide_variants,
+    why_not_by_wgmma,
+)
 from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
 
 if TYPE_CHECKING:
@@ -99,6 +106,9 @@ class SelectSchedule(Pass):
                     contraction,
                     decide_variants(contraction, target, asked, chooser, most),
                 )
+                note = why_not_by_wgmma(contraction, target, asked)
+                if note is not None:
+                    diagnostics.remark(contraction.op, note)
                 continue
             decision = decide(contraction, target, asked, chooser)
             for note in decision.notes:

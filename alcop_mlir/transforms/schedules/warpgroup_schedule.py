@@ -55,7 +55,7 @@ _BYTES_OF_OPERATIONS = 2  # of an element that is multiplied at that rate
 # Cycles from the launch of a block to its first wgmma, and for its stores.
 _START = 1500.0
 _STORED_BYTES = 24.0  # of C, a cycle and SM: 4.8e12 a second on 132 SMs at 1.83 GHz
-_LEAST_STEPS = 3  # of K: fewer fill no ring
+LEAST_STEPS = 3  # of K: fewer fill no ring
 _LARGEST_RANK = 5  # of a tensor map
 _PARTS_OF_K = (8, 4, 2)
 _LEAST_PART = 1024
@@ -90,10 +90,11 @@ def unfit(contraction: Contraction) -> str:
     """Why TMA does not copy its tiles, or wgmma does not multiply them as they are; ""
     where both do.
     """
-    return _unfit_types(contraction) or _unfit_arrays(contraction)
+    return unfit_types(contraction) or _unfit_arrays(contraction)
 
 
-def _unfit_types(contraction: Contraction) -> str:
+def unfit_types(contraction: Contraction) -> str:
+    """Why wgmma does not multiply its operands as they are; "" where it does."""
     given = contraction.lhs_type, contraction.rhs_type
     kinds = {ROUNDED_INPUTS.get(one, one) for one in given}
     if contraction.taps is not None:
@@ -120,7 +121,10 @@ def _unfit_arrays(contraction: Contraction) -> str:
     widest = max(CP_ASYNC_BYTES)
     rank = 2 + len(contraction.batches)
     if contraction.has_variants or contraction.has_narrow_copies:
-        return "sizes or distances of rows are known at run time only"
+        return (
+            "rows of A or B have lengths or distances that are known at run time only, "
+            "and are not known to begin at multiples of 16 bytes"
+        )
     for name, divisor in zip("AB", contraction.row_bytes, strict=True):
         if divisor != widest:
             return (
@@ -133,7 +137,7 @@ def _unfit_arrays(contraction: Contraction) -> str:
         return "A is a vector"
     if any(letter not in contraction.out_loops for letter, _ in contraction.batches):
         return "C is reduced over a batch"
-    least = _LEAST_STEPS * _step(contraction)
+    least = LEAST_STEPS * _step(contraction)
     if contraction.k is not None and contraction.k < least:
         return f"K is {contraction.k}, expected {least} at least to fill a ring"
     return ""

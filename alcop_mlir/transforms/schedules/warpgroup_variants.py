@@ -1,0 +1,124 @@
+"""Schedules for wgmma of a contraction with sizes known at run time only.
+
+Before:  a contraction of ? x ? by ? x ?, on sm_90a
+After:   {row_bytes = 16, schedule = {block = [128, 256, 64], engine = "wgmma", ...},
+          limits = [{loops = "mn", least = 1081345}, {loops = "k", least = 192}]}
+         {row_bytes = 16, schedule = {block = [64, 128, 64], engine = "wgmma", ...},
+          limits = [{loops = "m", least = 32}, {loops = "n", least = 64},
+                    {loops = "k", least = 192}]}
+
+Tensor maps are encoded at each launch, so that unknown sizes cost nothing in the loop:
+what must be known is that rows begin at multiples of 16 bytes, which the guard of a
+variant asks as far as it is not promised. Two schedules, by the estimate of
+`warpgroup_schedule.py`: that of the largest sizes to be expected, and one of sizes up
+to 1024, for a C that has no tile of the latter for each SM. Smaller ones, at most half
+of a tile or of a ring, and rows of any length are left to mma.sync.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, Target
+from alcop_mlir.transforms.schedules.warpgroup_schedule import (
+    LEAST_STEPS,
+    unfit_types,
+    warpgroup_schedule,
+)
+from alcop_mlir.variants import ScheduleVariant, SizeLimit
+
+_WIDEST = max(CP_ASYNC_BYTES)
+_LARGEST, _SMALL = 8192, 1024  # assumed for a size that is known at run time only
+_LARGEST_BATCH = 1
+
+
+def warpgroup_variants(
+    contraction: Contraction, target: Target
+) -> tuple[ScheduleVariant, ...] | str:
+    """The variants for wgmma, largest sizes first; why there are none, if not.
+
+    Each is for rows of 16 bytes and for some sizes: others have to follow. The target
+    has wgmma.
+    """
+    contraction = as_in_memory(contraction)
+    no = unfit_types(contraction) or _unfit_rows(contraction)
+    if no:
+        return no
+    large = warpgroup_schedule(_expected(contraction, _LARGEST), target)
+    if isinstance(large, str):
+        return large
+    small = warpgroup_schedule(_expected(contraction, _SMALL), target)
+    found = [large]
+    if isinstance(small, Schedule) and small.block != large.block:
+        found.append(small)
+    variants = [_variant(contraction, schedule) for schedule in found]
+    if len(found) > 1:
+        least = target.sms * math.prod(found[1].block[:2]) + 1
+        many = SizeLimit("bmn" if contraction.is_batched else "mn", least=least)
+        variants[0] = replace(variants[0], limits=(many, *variants[0].limits))
+    return tuple(variants)
+
+
+def _unfit_rows(contraction: Contraction) -> str:
+    """Why no guard can ask for rows that tensor maps have: what is known is wrong."""
+    sizes = _sizes(contraction)
+    kinds = {"A": contraction.lhs, "B": contraction.rhs}
+    for name, loops in kinds.items():
+        size = sizes[loops[-1]]
+        if size is not None and size * contraction.element_bytes % _WIDEST:
+            length = size * contraction.element_bytes
+            return f"rows of {name} have {length} bytes, expected a multiple of 16"
+    return ""
+
+
+def _expected(contraction: Contraction, most: int) -> Contraction:
+    """With the largest sizes to be expected, `most` at most, and aligned rows."""
+    sizes = {
+        loop: _size(contraction, loop, size, most)
+        for loop, size in _sizes(contraction).items()
+    }
+    return replace(
+        contraction,
+        m=sizes["m"],
+        n=sizes["n"],
+        k=sizes["k"],
+        batches=tuple((loop, sizes[loop]) for loop, _ in contraction.batches),
+        has_narrow_copies=False,
+        row_bytes=(_WIDEST, _WIDEST),
+        open_strides="",
+        open_beginnings="",
+    )
+
+
+def _sizes(contraction: Contraction) -> dict[str, int | None]:
+    matrix = {"m": contraction.m, "n": contraction.n, "k": contraction.k}
+    return {**matrix, **dict(contraction.batches)}
+
+
+def _size(contraction: Contraction, loop: str, size: int | None, most: int) -> int:
+    if size is not None:
+        return size
+    if loop not in "mnk":
+        most = _LARGEST_BATCH
+    low, high = dict(contraction.size_ranges).get(loop, (1, most))
+    return max(low, min(high, most))
+
+
+def _variant(contraction: Contraction, schedule: Schedule) -> ScheduleVariant:
+    """With limits of the sizes that it wastes less than half of a tile or ring of."""
+    rows, columns, step = schedule.block
+    least = {"m": rows // 2, "n": columns // 2, "k": LEAST_STEPS * step}
+    sizes = _sizes(contraction)
+    return ScheduleVariant(
+        replace(schedule, split_k=1),
+        "default",
+        16 if contraction.has_narrow_copies else 1,
+        tuple(
+            SizeLimit(loop, least=size)
+            for loop, size in least.items()
+            if sizes[loop] is None
+        ),
+    )
