@@ -32,6 +32,16 @@ def cache_dir() -> Path:
     return Path(base) / "alcop_mlir"
 
 
+def requires_certificates() -> bool:
+    """`ALCOP_REQUIRE_CERTIFICATE=1`: kernels without a certificate are not launched."""
+    given = os.environ.get("ALCOP_REQUIRE_CERTIFICATE", "0") or "0"
+    if given not in ("0", "1"):
+        raise ConfigError(
+            f"ALCOP_REQUIRE_CERTIFICATE is '{given[:40]}', expected 0 or 1"
+        )
+    return given == "1"
+
+
 def limit(variable: str) -> int | None:
     """`ALCOP_MAX_...`: a limit of `limits.py`; ConfigError where it is no number."""
     given = os.environ.get(variable)

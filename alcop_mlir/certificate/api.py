@@ -46,6 +46,14 @@ class Report:
     assumptions: tuple[str, ...] = ()
     certificate: dict[str, Any] | None = None
 
+    @property
+    def verdict(self) -> str:
+        """The status, with its reason where it is not proven."""
+        if self.finding is not None:
+            return f"{self.status}: {self.finding}"
+        line = "" if self.line is None else f"line {self.line}: "
+        return f"{self.status}: {line}{self.why}" if self.why else self.status
+
     def to_json(self) -> dict[str, Any]:
         """JSON values, without the certificate."""
         found = {n: v for n, v in vars(self).items() if n != "certificate"}
@@ -96,7 +104,9 @@ def certify(
         is_fresh=is_fresh,
         heads=len(proof.heads),
         assumptions=(*ASSUMPTIONS, *sorted(proof.machine.notes)),
-        certificate=form.certificate(ptx, proof, bases, _listed(given), is_fresh),
+        certificate=form.certificate(
+            ptx, proof, bases, dynamic_shared or 0, _listed(given), is_fresh
+        ),
     )
 
 

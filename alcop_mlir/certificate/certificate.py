@@ -27,6 +27,7 @@ def certificate(
     ptx: str,
     proof: Proof,
     bases: dict[str, int],
+    dynamic_shared: int,
     requirements: list[dict[str, Any]],
     is_fresh: bool,
 ) -> dict[str, Any]:
@@ -44,6 +45,7 @@ def certificate(
             "entry": machine.code.kernel.name,
             "threads": machine.threads,
             "shared_bytes": machine.shared_bytes,
+            "dynamic_bytes": dynamic_shared,
             "variables": dict(sorted(bases.items())),
             "cell_bytes": machine.grain,
             "requires": requirements,

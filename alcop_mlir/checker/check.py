@@ -65,9 +65,9 @@ def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> Non
         top = -(-top // align) * align
         places[name] = top
         top += size
-    has_rest = any(not size for _, _, size in shared)
-    fits = given.shared_bytes >= top if has_rest else given.shared_bytes == top
-    if places != given.variables or not fits:
+    if any(not size for _, _, size in shared):
+        top += given.dynamic_bytes
+    if places != given.variables or given.shared_bytes != top:
         raise CertificateError("the certificate has another layout of shared memory")
 
 

@@ -13,8 +13,8 @@ from alcop_mlir.errors import CertificateError
 
 SCHEMA = 1
 _MEMBERS = frozenset(
-    "schema ptx_sha256 entry threads shared_bytes variables cell_bytes requires "
-    "assumes fresh skips symbols heads sha256".split()
+    "schema ptx_sha256 entry threads shared_bytes dynamic_bytes variables cell_bytes "
+    "requires assumes fresh skips symbols heads sha256".split()
 )
 _OF_HEAD = frozenset(
     "pc terms truths numbers numbers_sha256 cells_sha256 facts".split()
@@ -45,6 +45,7 @@ class Certificate:
     entry: str
     threads: int
     shared_bytes: int
+    dynamic_bytes: int
     variables: dict[str, int]
     cell_bytes: int
     requires: dict[str, tuple[int, int, int]]
@@ -90,6 +91,7 @@ def _read(value: dict[str, Any]) -> Certificate:
         entry=str(value["entry"]),
         threads=threads,
         shared_bytes=shared,
+        dynamic_bytes=_whole(value["dynamic_bytes"]),
         variables={str(n): _whole(at) for n, at in value["variables"].items()},
         cell_bytes=_whole(value["cell_bytes"]),
         requires=requires,

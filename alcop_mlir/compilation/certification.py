@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from alcop_mlir.certificate.api import Report, certify, find_entry
-from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
@@ -19,7 +19,7 @@ from alcop_mlir.manifest.kernels import (
     Variant,
 )
 from alcop_mlir.polynomials import Polynomial
-from alcop_mlir.runtime.bundle import Bundle
+from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 
 MOST_SIZE = 2**31 - 1  # of a size or stride, in elements: what proofs ask of callers
@@ -50,6 +50,21 @@ def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
         )
         for one in launched_kernels(bundle)
     ]
+
+
+def certified_bundle(bundle: Bundle, seconds: float) -> tuple[Bundle, list[Report]]:
+    """The bundle with verdicts and certificates in it, and the verdicts."""
+    launched = launched_kernels(bundle)
+    reports = certify_bundle(bundle, seconds)
+    code: dict[str, Code] = {}
+    for name, one in bundle.code.items():
+        found = [
+            {**report.to_json(), "certificate": report.certificate}
+            for kernel, report in zip(launched, reports, strict=True)
+            if kernel.module == name
+        ]
+        code[name] = replace(one, certificates=stored(found))
+    return replace(bundle, code=code), reports
 
 
 def certified(

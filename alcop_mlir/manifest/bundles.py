@@ -24,11 +24,15 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Module:
-    """The code of some kernels: PTX, and a cubin where ptxas was there."""
+    """The code of some kernels: PTX, and a cubin where ptxas was there.
+
+    certificates: verdicts on the kernels, and the certificates of what is proven
+    """
 
     name: Identifier
     ptx: StoredFile
     cubin: StoredFile | None = None
+    certificates: StoredFile | None = None
 
 
 @dataclass(frozen=True)

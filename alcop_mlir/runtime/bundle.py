@@ -48,10 +48,15 @@ _ARCHIVES = frozenset(
 
 @dataclass(frozen=True)
 class Code:
-    """The code of a module: PTX text, and the cubin where ptxas was there."""
+    """The code of a module: PTX text, and the cubin where ptxas was there.
+
+    certificates: verdicts on its kernels as JSON, where `alcop-compile --certify` made
+    the bundle
+    """
 
     ptx: str
     cubin: bytes | None = None
+    certificates: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -170,6 +175,8 @@ def _files(bundle: Bundle, called: Callable[[str, str], str]) -> dict[str, bytes
         contents[f"{name}.ptx"] = code.ptx.encode()
         if code.cubin is not None:
             contents[f"{name}.cubin"] = code.cubin
+        if code.certificates is not None:
+            contents[f"{name}.cert"] = code.certificates
     hashes = {name: _hash(data) for name, data in contents.items()}
     stored = {name: StoredFile(called(name, h), h) for name, h in hashes.items()}
     data = {name: (_hash(one), one) for name, one in sorted(bundle.data.items())}
@@ -179,7 +186,12 @@ def _files(bundle: Bundle, called: Callable[[str, str], str]) -> dict[str, bytes
         source_sha256=bundle.source_hash,
         target=bundle.target.name,
         modules=tuple(
-            Module(name, stored[f"{name}.ptx"], stored.get(f"{name}.cubin"))
+            Module(
+                name,
+                stored[f"{name}.ptx"],
+                stored.get(f"{name}.cubin"),
+                stored.get(f"{name}.cert"),
+            )
             for name in sorted(bundle.code)
         ),
         functions=tuple(_renamed(one, data) for one in bundle.functions),
@@ -241,7 +253,8 @@ def _code(read: Read, module: Module) -> Code:
         ptx = _checked(read, module.ptx).decode()
     except UnicodeDecodeError:
         raise ConfigError(f"{module.ptx.name}: no UTF-8 text") from None
-    return Code(ptx, None if module.cubin is None else _checked(read, module.cubin))
+    others = (module.cubin, module.certificates)
+    return Code(ptx, *(None if one is None else _checked(read, one) for one in others))
 
 
 def _checked(read: Read, file: StoredFile) -> bytes:

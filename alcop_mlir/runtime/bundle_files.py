@@ -23,7 +23,7 @@ from alcop_mlir.errors import ConfigError
 
 MANIFEST = "manifest.json"
 DATA_SUFFIX = ".bin"
-SUFFIXES = (".ptx", ".cubin", DATA_SUFFIX)
+SUFFIXES = (".ptx", ".cubin", ".cert", DATA_SUFFIX)
 T = TypeVar("T")
 
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that the format knows

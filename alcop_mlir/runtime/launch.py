@@ -38,6 +38,7 @@ from alcop_mlir.runtime.arrays import (
     label,
     last,
 )
+from alcop_mlir.runtime.certificates import required_certificates
 from alcop_mlir.runtime.constants import Constants
 from alcop_mlir.runtime.emulation import Emulation
 from alcop_mlir.runtime.guards import chooser
@@ -86,6 +87,7 @@ class Program:
         self.emulation = emulation
         self._modules: dict[tuple[int, str], dict[str, Any]] = {}
         self._constants = Constants(bundle, self.function)
+        self._certificates = required_certificates(bundle)
         self._choosers = tuple(map(chooser, self.function.launches))
         self._planned: _Plan | None = None
         prepare = self.function.prepare
@@ -269,6 +271,8 @@ class Program:
         runs = [(kernel, grid_of(kernel, sizes)) for kernel in kernels]
         runs = [(kernel, grid) for kernel, grid in runs if 0 not in grid]
         running = [kernel for kernel, _ in runs]
+        if self._certificates is not None:
+            self._certificates.check(running, sizes)
         space = workspace.plan(self.function.intermediates, running, sizes)
         return _Plan(sizes, variants, runs, space)
 

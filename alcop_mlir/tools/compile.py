@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.bundle import Bundle
 
 TOOL = "alcop-compile"
+_SECONDS = 120.0  # for the proof of one kernel
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +43,9 @@ def parser() -> Parser:
     )
     about = "leave out the cubin even if ptxas is installed"
     add("--no-ptxas", action="store_true", help=about)
+    about = "prove that kernels use shared memory right, and store the certificates in "
+    about += "the bundle; see alcop-certify"
+    add("--certify", action="store_true", help=about)
     return parser
 
 
@@ -51,7 +55,14 @@ def _run(given: Any) -> int:
     from alcop_mlir.compilation import compiler  # loaded by now
 
     if given.emit == "bundle":
-        _show(compiler.pack(lowered), given.output)
+        bundle, reports = compiler.pack(lowered), ()
+        if given.certify:
+            from alcop_mlir.compilation.certification import certified_bundle
+
+            bundle, reports = certified_bundle(bundle, _SECONDS)
+        _show(bundle, given.output)
+        for report in reports:
+            print(f"certificate of {report.entry}: {report.verdict}")
         return 0
     if given.emit == "mlir":
         text = f"{lowered.module}\n"
@@ -66,6 +77,8 @@ def _run(given: Any) -> int:
 
 def _check_output(given: Any) -> None:
     """Raise ConfigError before compiling if the output cannot be written."""
+    if given.certify and given.emit != "bundle":
+        raise ConfigError(f"--certify is for bundles, got --emit {given.emit}")
     if given.emit != "bundle" or given.output is None:
         return
     if given.output == "-":

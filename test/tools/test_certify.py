@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from alcop_mlir.tools import certify
+from alcop_mlir.errors import ConfigError, LaunchError
+from alcop_mlir.runtime.bundle import load
+from alcop_mlir.runtime.certificates import required_certificates
+from alcop_mlir.runtime.launch import Program
+from alcop_mlir.tools import certify, compile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "certificate"))
 from ring_kernels import Ring
@@ -115,21 +120,70 @@ def test_wrong_options(
     assert message in capsys.readouterr().err
 
 
-def test_a_bundle_says_what_its_kernels_need(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with certificates: one kernel is proven, of another not all is known."""
     pytest.importorskip("torch_mlir")
-    source = tmp_path / "matmul.mlir"
-    source.write_text(MATMUL)
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "matmul.mlir").write_text(MATMUL)
     schedule = "block=64,64,32 warp=32,32 stages=3,2"
-    command = [sys.executable, "-m", "alcop_mlir", "compile", str(source)]
-    options = ["--schedule", schedule, "--no-ptxas", "-o", str(tmp_path / "made.zip")]
-    subprocess.run([*command, *options], check=True, capture_output=True)
-    assert certify.main([str(tmp_path / "made.zip"), "--json"]) == 3
+    command = [str(folder / "matmul.mlir"), "--schedule", schedule, "--no-ptxas"]
+    assert compile.main([*command, "--certify", "-o", str(folder / "made.zip")]) == 0
+    return folder / "made.zip"
+
+
+def test_a_bundle_says_what_its_kernels_need(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert certify.main([str(made), "--json"]) == 3
     found = {one["entry"]: one for one in json.loads(capsys.readouterr().out)}
     assert found["f_matmul_rows16"]["status"] == "proven"
-    assert certify.main([str(tmp_path / "made.zip"), "--shared", "1"]) == 1
+    assert certify.main([str(made), "--shared", "1"]) == 1
     assert "--shared is for .ptx files" in capsys.readouterr().err
+
+
+def arrays(size: int) -> tuple[np.ndarray, ...]:
+    """What a call of the matmul takes."""
+    square = (size, size)
+    one = np.ones(square, np.float16)
+    return one, one.copy(), np.zeros(square, np.float32)
+
+
+def test_the_launcher_may_require_certificates(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = load(made)
+    aligned, odd = arrays(16), arrays(3)
+    Program(bundle)(*odd)
+    monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
+    Program(bundle)(*aligned)
+    assert aligned[2][0, 0] == 16
+    with pytest.raises(LaunchError, match="its certificate says: outside"):
+        Program(bundle)(*odd)
+    bare = replace(
+        bundle, code={n: replace(c, certificates=None) for n, c in bundle.code.items()}
+    )
+    with pytest.raises(LaunchError, match="alcop-compile --certify makes them"):
+        Program(bare)(*aligned)
+    other = {n: replace(c, ptx=f"{c.ptx}\n") for n, c in bundle.code.items()}
+    with pytest.raises(LaunchError, match="the certificate is of other PTX"):
+        Program(replace(bundle, code=other))(*aligned)
+    monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "yes")
+    with pytest.raises(ConfigError, match="expected 0 or 1"):
+        Program(bundle)
+
+
+def test_what_a_certificate_requires_of_sizes(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = load(made)
+    monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
+    certificates = required_certificates(bundle)
+    kernel = next(k for k in bundle.function().kernels if "rows16" in k.name)
+    assert certificates is not None
+    certificates.check([kernel], {"M": 8, "N": 8, "K": 8})
+    with pytest.raises(LaunchError, match="from 0 to 2147483647"):
+        certificates.check([kernel], {"M": 8, "N": 8, "K": 2**31})
 
 
 MATMUL = """

@@ -170,6 +170,7 @@ RULES = {
     ),
     "runtime.emulator.instructions.*": Rule(INSTRUCTIONS),
     "runtime.emulator.*": Rule("errors limits runtime.emulator.*"),
+    "runtime.certificates": Rule(f"{RUNTIME} checker.*"),
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     # Proves what it is given as text: of the emulator it takes the parser only.
     # Shares nothing with what it checks.
