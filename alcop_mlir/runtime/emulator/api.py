@@ -163,8 +163,10 @@ def prepare(ptx: str, kernel: str | None = None) -> None:
     check_kernel(module, code)
     program = link(module, code)
     zeros = [bytes(parameter.size) for parameter in code.parameters]
+    others = [v for v in module.variables.values() if v.extern and v.space != "shared"]
+    given = {v.name: np.zeros(v.size, np.uint8) for v in others}
     with np.errstate(all="ignore"):
-        bound = bind(program, module, zeros, {}, cooperative=False)
+        bound = bind(program, module, zeros, given, cooperative=False)
         _translated(program, module, bound, 0, LANES)
 
 

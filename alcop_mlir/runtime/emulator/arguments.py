@@ -8,7 +8,7 @@ far behind one as the array is behind a multiple of 16 bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -108,7 +108,7 @@ def bind(
     ]
     tables = [h.value for h in inside if isinstance(h.value, Pointers)]
     groups = _overlapping(extents)
-    variables = [v for v in module.variables.values() if v.space != "shared"]
+    variables = list(_defined(module, symbols))
     for part in program.parts:
         declared = part.function.variables.values()
         variables += [v for v in declared if v.space in ("global", "const")]
@@ -149,6 +149,18 @@ def bind(
     outputs += _set_symbols(symbols, variables, memory, places)
     data = _parameter_bytes(kernel, args, pointers)
     return Bound(memory, data, places, outputs)
+
+
+def _defined(module: Module, symbols: Mapping[str, np.ndarray]) -> Iterator[Variable]:
+    """Variables of a module; those of another one (.extern) if `symbols` has them."""
+    for variable in module.variables.values():
+        if variable.space == "shared":
+            continue
+        if not variable.extern:
+            yield variable
+        elif variable.name in symbols:
+            size = max(variable.size, symbols[variable.name].nbytes)
+            yield variable._replace(size=size)
 
 
 def _check_constants(variables: Sequence[Variable]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kernel_text import launch, module
 
 from alcop_mlir.errors import EmulationError
-from alcop_mlir.runtime.emulator import Pointers, Result, Struct
+from alcop_mlir.runtime.emulator import Pointers, Result, Struct, emulate, prepare
 
 HEAD = """
     .reg .pred %p<8>;
@@ -230,3 +230,29 @@ def test_mistakes_are_one_line(make: Callable[[], Any], message: str) -> None:
 
 def run_with(argument: Any) -> None:
     launch(WITH_STRUCT, None, (1,), (64,), [argument])
+
+
+def test_a_variable_of_another_module() -> None:
+    """It is not there; `symbols` give its contents, and its size."""
+    text = """.version 8.0
+    .target sm_80
+    .address_size 64
+    .extern .global .align 4 .u32 other;
+    .extern .const .align 4 .b8 list[];
+    .entry k(.param .u64 p0) {
+    .reg .b64 %p; .reg .b32 %r, %s; ld.param.u64 %p, [p0];
+    ld.global.u32 %r, [other]; ld.const.u32 %s, [list+8]; add.u32 %r, %r, %s;
+    st.global.u32 [%p], %r; ret; }
+    .entry apart(.param .u64 p0) {
+    .reg .b64 %p; ld.param.u64 %p, [p0]; st.global.u32 [%p], 5; ret; }
+    """
+    out = np.zeros(1, np.uint32)
+    other, listed = np.array([7], np.uint32), np.array([1, 2, 30], np.uint32)
+    symbols = {"other": other, "list": listed}
+    emulate(text, "k", (1, 1, 1), (1, 1, 1), [out], symbols=symbols)
+    assert out[0] == 37
+    with pytest.raises(EmulationError, match="unknown name other"):
+        emulate(text, "k", (1, 1, 1), (1, 1, 1), [out], symbols={"list": listed})
+    prepare(text, "k")
+    emulate(text, "apart", (1, 1, 1), (1, 1, 1), [out])
+    assert out[0] == 5
