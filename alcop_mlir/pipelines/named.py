@@ -119,7 +119,8 @@ PREPARE = (
     "alcop-join-contractions)",
     "alcop-prepare-weights",
     # Of what each call computes, when all transposes are as few as they will be.
-    "func.func(alcop-group-chains,canonicalize,cse,alcop-inline-elementwise,"
+    "func.func(alcop-group-chains,canonicalize,cse,alcop-inline-gathered,"
+    "alcop-inline-elementwise,"
     "canonicalize,cse)",
 )
 

@@ -26,6 +26,7 @@ PASSES = {
     "alcop-drop-unit-dimensions": "tensors.drop_unit_dimensions:DropUnitDimensions",
     "alcop-sink-extensions": "tensors.sink_extensions:SinkExtensions",
     "alcop-group-chains": "chains.group_chains:GroupChains",
+    "alcop-inline-gathered": "tensors.inline_gathered:InlineGathered",
     "alcop-inline-elementwise": "tensors.inline_elementwise:InlineElementwise",
     "alcop-sink-unpacking": "tensors.sink_unpacking:SinkUnpacking",
     "alcop-sink-reshapes": "tensors.sink_reshapes:SinkReshapes",

@@ -11,10 +11,11 @@ statistics of the channels of an image.
 A group grows from a reduction: by the ops that write what it reads, and by those below
 that share memory with it, as long as every op of the group could as well run where the
 last one does. Ops that read rows across, as transposes do, stay apart, and so do those
-that look up memory in their bodies, keep elements of their output, or write what the
-group has read. A reduction alone is a group where several threads make it faster than
-the SIMT fallback, see `row_layouts.py`. Arguments are taken not to overlap where one is
-written: the launcher refuses such. Changes nothing.
+that look up memory in their bodies, but for one element of each row in memory that the
+group does not write, keep elements of their output, or write what the group has read. A
+reduction alone is a group where several threads make it faster than the SIMT fallback,
+see `row_layouts.py`. Arguments are taken not to overlap where one is written: the
+launcher refuses such. Changes nothing.
 """
 
 from __future__ import annotations
@@ -156,6 +157,10 @@ def _reads_all(nest: Nest) -> bool:
     )
 
 
+# The last one in the bodies of element-wise ops only.
+_BODY_OPS = ("linalg.index", "linalg.yield", "memref.load")
+
+
 class _Groups:
     """Finds the groups of the ops of a block."""
 
@@ -276,6 +281,8 @@ class _Groups:
             fits = member is not None and shape.fits(member, self._sizes)
             return member if fits else None
         member = Member(nest, nest.points, (), None)
+        if member.tables and len(nest.points) != len(shape.rows):
+            return None
         if len(nest.points) == len(shape.rows) + len(shape.columns):
             rows, columns = (
                 tuple(nest.points[number] for number in numbers)
@@ -344,7 +351,8 @@ def _ops(members: Iterable[Member]) -> list[Any]:
 
 
 def _memrefs(member: Member) -> Iterator[Any]:
-    return (one.value for one in member.nest.operands if one.is_memref)
+    yield from (one.value for one in member.nest.operands if one.is_memref)
+    yield from member.tables
 
 
 def _supported(op: ir.Operation) -> Nest | None:
@@ -358,11 +366,12 @@ def _supported(op: ir.Operation) -> Nest | None:
         return None
     if kept_elements.read(nest) is not None:
         return None
-    return nest if all(map(_is_computation, walk(op)[1:])) else None
+    known = _BODY_OPS if not nest.reductions else _BODY_OPS[:-1]
+    return nest if all(_is_computation(one, known) for one in walk(op)[1:]) else None
 
 
-def _is_computation(op: ir.Operation) -> bool:
-    return op.name in ("linalg.index", "linalg.yield") or touches_no_memory(op)
+def _is_computation(op: ir.Operation, known: Sequence[str]) -> bool:
+    return op.name in known or touches_no_memory(op)
 
 
 def _computes_rows(members: Sequence[Member], shape: _Shape) -> bool:
@@ -385,7 +394,10 @@ def _computes_rows(members: Sequence[Member], shape: _Shape) -> bool:
             if output.value in loaded or not _is_contiguous(member, output, shape):
                 return False
             written[output.value] = member.place(output)
-    every = loaded | set(written)
+    looked_up = {table for member in members for table in member.tables}
+    every = loaded | set(written) | looked_up
+    if looked_up & set(written):
+        return False
     return not any(
         one != other and may_alias(one, other, True)
         for one in written

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.analysis.rows.combinations import Combination
@@ -45,6 +47,11 @@ class Member:
         outputs = self.nest.outputs
         old = [one for one in outputs if self.combine is not None or _is_kept(one)]
         return [one for one in (*self._read_inputs(), *old) if one.is_memref]
+
+    @cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """The memrefs that its body looks up elements of."""
+        return tuple(op.operands[0] for op in walk(self.nest.op, "memref.load"))
 
     def place(self, operand: Operand) -> Loops:
         """The loops that index an operand, by their position in `loops`."""

@@ -32,8 +32,6 @@ class Narrowed:
 
 def narrowed(view: LinalgView) -> Narrowed | None:
     """The op with fewer dimensions; None where none can be dropped."""
-    if any(inner.operation.name == "linalg.index" for inner in view.block.operations):
-        return None
     single = {loop for loop in range(view.rank) if view.static_size(loop) == 1}
     read = [_read(operand, single) for operand in view.inputs]
     dropped: set[int] = set()

@@ -17,8 +17,9 @@ A result that is written at the index 0 of a dimension loses it. A
 `tensor.expand_shape` gives it back to what reads it; a `linalg.generic` reads what was
 expanded, and loses loops that nothing else indexes, and so dimensions of its own
 results. Softmax and layer norm become what they would be without dimensions that are
-kept. Other dimensions of extent 1, as of batches of one image, are left unchanged:
-upstream's `linalg-fold-unit-extent-dims` drops all, those of `tensor.pad` too, in which
+kept; bodies that ask for the number of a loop get that of the same loop, or 0. Other
+dimensions of extent 1, as of batches of one image, are left unchanged: upstream's
+`linalg-fold-unit-extent-dims` drops all, those of `tensor.pad` too, in which
 convolutions look for their zeros.
 
 Runs before bufferization. Reads and writes no `alcop` attributes.
@@ -81,10 +82,27 @@ def _replace(view: LinalgView, found: Narrowed) -> None:
     inits = [_init(one, kept) for one, kept in zip(view.outputs, outs, strict=True)]
     reductions = [numbers[loop] for loop in view.reductions if loop in numbers]
     made = generic_on_tensors(found.sources, inits, maps, reductions)
+    _renumber(view.block, numbers)
     view.block.append_to(made.regions[0])
     for old, new, kept in zip(view.op.results, made.results, outs, strict=True):
         old.replace_all_uses_with(_expanded(new, old.type, kept))
     view.op.erase()
+
+
+def _renumber(block: ir.Block, numbers: dict[int, int]) -> None:
+    """Let the body ask for the numbers of the loops that are left; others are at 0."""
+    for op in [one.operation for one in block.operations]:
+        if op.name != "linalg.index":
+            continue
+        loop = op.attributes["dim"].value
+        with op.location, ir.InsertionPoint(op):
+            number = (
+                linalg.IndexOp(numbers[loop]).result
+                if loop in numbers
+                else build.index(0)
+            )
+        op.results[0].replace_all_uses_with(number)
+        op.erase()
 
 
 def _init(output: Operand, kept: Sequence[int]) -> Any:

@@ -12,6 +12,9 @@ What only the dropped results were computed from goes too, unless it has effects
 assertion has. Frontends compute maximum and arg-max together, as for a softmax, which
 needs the first only.
 
+An op that does not read what it starts from starts from an empty tensor, and no longer
+from a fill, which would be a kernel.
+
 Runs before bufferization, which would allocate a buffer for the result. Reads and
 writes no `alcop` attributes.
 """
@@ -22,6 +25,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, view_of
@@ -40,12 +44,23 @@ class DropUnusedResults(Pass):
         # Those that use results come first, so that what these used is unused then.
         for generic in reversed(walk(op, "linalg.generic")):
             results = list(generic.results)
+            _drop_fills(generic)
             if all(any(True for _ in one.uses) for one in results):
                 continue
             view = view_of(generic)
             kept = _needed(view)
             if 0 < len(kept) < len(results) and _has_sizes(view, kept):
                 _replace(view, kept)
+
+
+def _drop_fills(generic: ir.Operation) -> None:
+    """Start from empty tensors where the body does not read what fills made."""
+    for output in view_of(generic).outputs:
+        fill = made_by(output.value, "linalg.fill")
+        if fill is not None and output.is_tensor and not output.is_read:
+            number = output.argument.arg_number
+            generic.operands[number] = fill.operands[1]
+            build.erase_unused([fill])
 
 
 def _needed(view: LinalgView) -> list[int]:

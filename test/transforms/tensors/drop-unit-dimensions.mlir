@@ -76,14 +76,15 @@ func.func @ends(%x: tensor<?x64xf32>, %a: tensor<?x1xf32>, %b: tensor<1x1xf32>) 
 
 // -----
 
-// Left unchanged: a batch of one image; a dimension that is no 1 where it is expanded;
-// loops that are counted.
+// Left unchanged: a batch of one image; a dimension that is no 1 where it is expanded.
+// The number of a loop is that of the same loop in what has no dimension for the sum.
 // CHECK-LABEL: @others(
 // CHECK-SAME:  %[[X:.*]]: tensor<1x8xf32>
 // CHECK:       linalg.generic {{.*}} ins(%[[X]] : tensor<1x8xf32>)
 // CHECK:       %[[V:.*]] = tensor.expand_shape
 // CHECK:       linalg.generic {{.*}} ins(%[[V]] : tensor<4x2xf32>)
-// CHECK:       linalg.generic {{.*}} outs(%{{.*}} : tensor<8x1xi64>)
+// CHECK:       linalg.generic {{.*}} outs(%{{.*}} : tensor<8xi64>)
+// CHECK:         linalg.index 1 : index
 #both = affine_map<(i, j) -> (i, j)>
 #kept = affine_map<(i, j) -> (i, 0)>
 func.func @others(%x: tensor<1x8xf32>, %y: tensor<8xf32>, %o: tensor<4x2xf32>, %k: tensor<8x1xi64>, %z: tensor<8x2xi64>) -> (tensor<1x8xf32>, tensor<4x2xf32>, tensor<8x1xi64>) {
@@ -111,4 +112,31 @@ func.func @others(%x: tensor<1x8xf32>, %y: tensor<8xf32>, %o: tensor<4x2xf32>, %
     linalg.yield %c : i64
   } -> tensor<8x1xi64>
   return %r, %s, %t : tensor<1x8xf32>, tensor<4x2xf32>, tensor<8x1xi64>
+}
+
+// -----
+
+// Elements of rows at indices with a dimension of their own, which vanishes; the number
+// of its loop is 0, that of the loop behind it is the one of a loop less.
+// CHECK-LABEL: @looked_up(
+// CHECK-SAME:  %[[T:.*]]: tensor<8x4xi64>
+// CHECK:       linalg.generic {{.*}} ins(%[[T]] : tensor<8x4xi64>) outs(%{{.*}} : tensor<8x4xi64>)
+// CHECK:         %[[K:.*]] = linalg.index 1 : index
+// CHECK-NOT:     linalg.index
+// CHECK:         arith.index_cast %[[K]]
+#every = affine_map<(i, j, k) -> (i, j, k)>
+func.func @looked_up(%t: tensor<8x4xi64>) -> tensor<8x1x4xi64> {
+  %v = tensor.expand_shape %t [[0, 1], [2]] output_shape [8, 1, 4] : tensor<8x4xi64> into tensor<8x1x4xi64>
+  %e = tensor.empty() : tensor<8x1x4xi64>
+  %r = linalg.generic {indexing_maps = [#every, #every], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%v : tensor<8x1x4xi64>) outs(%e : tensor<8x1x4xi64>) {
+  ^bb0(%a: i64, %b: i64):
+    %j = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %s = arith.addi %j, %k : index
+    %i = arith.index_cast %s : index to i64
+    %c = arith.addi %a, %i : i64
+    linalg.yield %c : i64
+  } -> tensor<8x1x4xi64>
+  return %r : tensor<8x1x4xi64>
 }

@@ -80,3 +80,31 @@ func.func @size(%a: tensor<8x4xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
   } -> (tensor<8x4xf32>, tensor<8xf32>)
   return %r#1 : tensor<8xf32>
 }
+
+// -----
+
+// What does not read zeros does not start from them; a sum does.
+// CHECK-LABEL: @filled(
+// CHECK:       %[[E:.*]] = tensor.empty() : tensor<8xf32>
+// CHECK:       %[[F:.*]] = linalg.fill {{.*}} outs(%[[E]] : tensor<8xf32>)
+// CHECK:       linalg.generic {{.*}} outs(%[[E]] : tensor<8xf32>)
+// CHECK:       linalg.generic {{.*}} outs(%[[F]] : tensor<8xf32>)
+#n = affine_map<(i) -> (i)>
+#both = affine_map<(i, j) -> (i, j)>
+#one = affine_map<(i, j) -> (i)>
+func.func @filled(%x: tensor<8xf32>, %y: tensor<8x4xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %r = linalg.generic {indexing_maps = [#n, #n], iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = math.exp %a : f32
+    linalg.yield %b : f32
+  } -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#both, #one], iterator_types = ["parallel", "reduction"]} ins(%y : tensor<8x4xf32>) outs(%f : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.addf %a, %o : f32
+    linalg.yield %b : f32
+  } -> tensor<8xf32>
+  return %r, %s : tensor<8xf32>, tensor<8xf32>
+}

@@ -349,3 +349,66 @@ func.func @loaded_between(%x: memref<64x128xf32>, %at: memref<64xi64>, %y: memre
   }
   return
 }
+
+// -----
+
+// An element of each row that is looked up, as in a loss: what the row's largest one is
+// subtracted from. It is loaded from memory.
+// CHECK-LABEL: func.func @looked_up(
+// CHECK-SAME:    %[[X:.*]]: memref<8x64xf32>, %[[T:.*]]: memref<8xi64>, %[[Y:.*]]: memref<8xf32>)
+// CHECK:         gpu.launch
+// CHECK:           %[[N:.*]] = memref.load %[[T]][%[[ROW:.*]]]
+// CHECK:           vector.load %[[X]][%[[ROW]],
+// CHECK:           gpu.shuffle
+// CHECK:           %[[C:.*]] = arith.index_cast %[[N]] : i64 to index
+// CHECK:           %[[V:.*]] = memref.load %[[X]][%[[ROW]], %[[C]]]
+// CHECK:           %[[D:.*]] = arith.subf %[[V]]
+// CHECK:           memref.store %[[D]], %[[Y]][%[[ROW]]]
+// CHECK-NOT:     linalg
+#row = affine_map<(m, n) -> (m)>
+#all = affine_map<(m, n) -> (m, n)>
+#one = affine_map<(m) -> (m)>
+func.func @looked_up(%x: memref<8x64xf32>, %t: memref<8xi64>, %y: memref<8xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %max = memref.alloc() : memref<8xf32>
+  linalg.fill ins(%low : f32) outs(%max : memref<8xf32>)
+  linalg.reduce { arith.maximumf } ins(%x : memref<8x64xf32>) outs(%max : memref<8xf32>) dimensions = [1]
+  linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]} ins(%t, %max : memref<8xi64>, memref<8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%i: i64, %m: f32, %o: f32):
+    %r = linalg.index 0 : index
+    %c = arith.index_cast %i : i64 to index
+    %v = memref.load %x[%r, %c] : memref<8x64xf32>
+    %d = arith.subf %v, %m : f32
+    linalg.yield %d : f32
+  }
+  return
+}
+
+// -----
+
+// What is looked up is made by ops on the same rows, and has to be in memory.
+// CHECK-LABEL: func.func @looked_up_of_the_group(
+// CHECK:         gpu.launch
+// CHECK:         } {alcop.fallback = "", alcop.kernel = "rows"}
+// CHECK:         linalg.generic
+// CHECK:           memref.load
+#row = affine_map<(m, n) -> (m)>
+#all = affine_map<(m, n) -> (m, n)>
+#one = affine_map<(m) -> (m)>
+func.func @looked_up_of_the_group(%x: memref<8x64xf32>, %t: memref<8xi64>, %y: memref<8xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %max = memref.alloc() : memref<8xf32>
+  %e = memref.alloc() : memref<8x64xf32>
+  linalg.exp ins(%x : memref<8x64xf32>) outs(%e : memref<8x64xf32>)
+  linalg.fill ins(%low : f32) outs(%max : memref<8xf32>)
+  linalg.reduce { arith.maximumf } ins(%e : memref<8x64xf32>) outs(%max : memref<8xf32>) dimensions = [1]
+  linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]} ins(%t, %max : memref<8xi64>, memref<8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%i: i64, %m: f32, %o: f32):
+    %r = linalg.index 0 : index
+    %c = arith.index_cast %i : i64 to index
+    %v = memref.load %e[%r, %c] : memref<8x64xf32>
+    %d = arith.subf %v, %m : f32
+    linalg.yield %d : f32
+  }
+  return
+}
