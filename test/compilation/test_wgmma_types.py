@@ -242,6 +242,22 @@ def test_f32_is_rounded_to_tf32_where_it_is_copied() -> None:
     assert not np.array_equal(got[4:, 1:], truncated[4:, 1:n])
 
 
+@pytest.mark.parametrize("case", [TF32, CASES[-1]], ids=[NAMES[0], NAMES[-1]])
+def test_batches_have_maps_of_three_dimensions(case: Case) -> None:
+    m, n, k = 40, 24, 160
+    text = case.text(m, n, k)
+    for size in (m, n):
+        text = text.replace(f"memref<{size}x", f"memref<3x{size}x")
+    text = text.replace("(m, n, k) -> (", "(b, m, n, k) -> (b, ")
+    text = text.replace('["parallel", ', '["parallel", "parallel", ')
+    bundle = compiled(text, schedule_of(case, 64, 32, "16,32", 128, "3,2"))
+    assert case.instruction.format(32) in code(bundle)
+    a, b = (np.stack([one, one[::-1], one[:, ::-1]]) for one in case.operands(m, n, k))
+    c = np.stack([case.zeros(m, n)] * 3)
+    want = [case.product(*pair) for pair in zip(a, b, strict=True)]
+    np.testing.assert_array_equal(run(bundle, [a, b, c]), want)
+
+
 @pytest.mark.parametrize("out", ["bf16", E4])
 def test_scales_are_computed_on_accumulators(out: str) -> None:
     """Of the tensor, of rows and of columns, as torch._scaled_mm has them."""

@@ -61,9 +61,12 @@ _PARTS_OF_K = (8, 4, 2)
 _LEAST_PART = 1024
 
 
-def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | str:
+def warpgroup_schedule(
+    contraction: Contraction, target: Target, in_parts: bool = True
+) -> Schedule | str:
     """The schedule that is best by the estimate; why wgmma is not for it, if not.
 
+    in_parts: whether K may be split
     The target has wgmma.
     """
     contraction = as_in_memory(contraction)
@@ -82,8 +85,9 @@ def warpgroup_schedule(contraction: Contraction, target: Target) -> Schedule | s
             f"C of {contraction.m} x {contraction.n} fills less than half of a tile of "
             f"{least}"
         )
-    candidates = [one for best in found for one in _in_parts(contraction, target, best)]
-    return min(candidates, key=lambda one: _cycles(contraction, target, one))
+    if in_parts:
+        found = [one for best in found for one in _in_parts(contraction, target, best)]
+    return min(found, key=lambda one: _cycles(contraction, target, one))
 
 
 def unfit(contraction: Contraction) -> str:

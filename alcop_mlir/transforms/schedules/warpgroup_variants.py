@@ -47,10 +47,12 @@ def warpgroup_variants(
     no = unfit_types(contraction) or _unfit_rows(contraction)
     if no:
         return no
-    large = warpgroup_schedule(_expected(contraction, _LARGEST), target)
+    large, small = (
+        warpgroup_schedule(_expected(contraction, most), target, in_parts=False)
+        for most in (_LARGEST, _SMALL)
+    )
     if isinstance(large, str):
         return large
-    small = warpgroup_schedule(_expected(contraction, _SMALL), target)
     found = [large]
     if isinstance(small, Schedule) and small.block != large.block:
         found.append(small)
@@ -113,7 +115,7 @@ def _variant(contraction: Contraction, schedule: Schedule) -> ScheduleVariant:
     least = {"m": rows // 2, "n": columns // 2, "k": LEAST_STEPS * step}
     sizes = _sizes(contraction)
     return ScheduleVariant(
-        replace(schedule, split_k=1),
+        schedule,
         "default",
         16 if contraction.has_narrow_copies else 1,
         tuple(
