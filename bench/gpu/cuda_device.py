@@ -22,6 +22,7 @@ from alcop_mlir.errors import AlcopError
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.tuning.problem import Problem
 from bench.gpu.device import Arrays, Call, Dim3, storage
+from bench.gpu.maps import Map
 from bench.gpu.spec import extents
 
 _PROBES = Path(__file__).parent / "probes"
@@ -122,6 +123,10 @@ class CudaDevice:
             path.write_text(ptx)
             loaded = self._cupy.RawModule(path=str(path)).get_function(name)
         return lambda grid, block, arguments: loaded(grid, block, tuple(arguments))
+
+    def tensor_map(self, one: Map, array: Any) -> Any:
+        """The driver's."""
+        return one.encoded(array.data.ptr)
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
         """cuBLAS with its own choice of kernel, accumulating in f32."""

@@ -17,6 +17,7 @@ from alcop_mlir.errors import AlcopError
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.tuning.problem import Problem
+from bench.gpu.maps import Map
 from bench.gpu.spec import extents
 
 Arrays = tuple[Any, Any, Any]  # A, B, C
@@ -70,6 +71,10 @@ class Device(Protocol):
         self, ptx: str, name: str
     ) -> Callable[[Dim3, Dim3, Sequence[Any]], None]:
         """A kernel of PTX text, called with grid, block and arguments."""
+        ...
+
+    def tensor_map(self, one: Map, array: Any) -> Any:
+        """A tensor map of an array of this device, as an argument of a kernel."""
         ...
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
@@ -186,6 +191,10 @@ class EmulatedDevice:
         return lambda grid, block, arguments: _run_emulated(
             ptx, name, grid, block, arguments
         )
+
+    def tensor_map(self, one: Map, array: Any) -> Any:
+        """The emulator's."""
+        return one.of(array)
 
     def library(self, problem: Problem) -> Callable[[Arrays], None]:
         """NumPy's matmul in f32, rounded to the type of C."""

@@ -11,6 +11,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator import emulate
 from alcop_mlir.target import WARP_SIZE
 from bench.gpu.device import Device
+from bench.gpu.maps import Map
 
 FOLDER = Path(__file__).parent / "probes"
 # Sixteen terms of up to 1 and an initial value of up to 8, added in any order,
@@ -29,6 +30,8 @@ class Probe:
         added in another order
     capability: of the oldest GPU that has the instruction
     only: whether no other GPU has it
+    maps: tensor maps, which the kernel is given between the inputs and the result
+    before: the word that the result is full of before
     """
 
     name: str
@@ -40,6 +43,8 @@ class Probe:
     threads: int = WARP_SIZE
     capability: int = 80
     only: bool = False
+    maps: tuple[Map, ...] = ()
+    before: int = 0xFFFFFFFF
 
     def is_for(self, capability: int) -> bool:
         """Whether GPUs of that capability have the instruction."""
@@ -55,7 +60,9 @@ class Probe:
     def emulated(self) -> Words:
         """The emulator's result."""
         found = self._blank()
-        arguments = [*(words.copy() for words in self.inputs), found]
+        arrays = [*(words.copy() for words in self.inputs), found]
+        maps = [one.of(arrays[one.array]) for one in self.maps]
+        arguments = [*arrays[:-1], *maps, found]
         kernel = self.name.split(":")[0]
         grid, block = (self.blocks, 1, 1), (self.threads, 1, 1)
         emulate(self.ptx, kernel, grid, block, arguments, hazards=False)
@@ -64,9 +71,11 @@ class Probe:
     def run(self, device: Device) -> Words:
         """The result of `device`."""
         kernel = device.kernel(self.ptx, self.name.split(":")[0])
-        arrays = [device.array(words) for words in self.inputs]
-        found = device.array(self._blank())
-        kernel((self.blocks, 1, 1), (self.threads, 1, 1), [*arrays, found])
+        arrays = [device.array(words) for words in (*self.inputs, self._blank())]
+        maps = [device.tensor_map(one, arrays[one.array]) for one in self.maps]
+        *inputs, found = arrays
+        grid, block = (self.blocks, 1, 1), (self.threads, 1, 1)
+        kernel(grid, block, [*inputs, *maps, found])
         return device.host(found)
 
     def differences(self, got: Words, expected: Words) -> dict[str, int]:
@@ -82,7 +91,7 @@ class Probe:
         return found
 
     def _blank(self) -> Words:
-        return np.full(self.words, 0xFFFFFFFF, np.uint32)
+        return np.full(self.words, self.before, np.uint32)
 
 
 def generator_of(name: str) -> np.random.Generator:

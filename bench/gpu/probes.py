@@ -19,6 +19,7 @@ from alcop_mlir.target import WARP_SIZE
 from bench.gpu.cluster_probes import cluster_probes
 from bench.gpu.instruction_probes import instruction_probes
 from bench.gpu.probe import Probe, Words, generator_of
+from bench.gpu.tensor_probes import tensor_probes
 from bench.gpu.warpgroup_probes import warpgroup_probes
 
 GOLDEN_SCHEMA = 1
@@ -67,6 +68,7 @@ def all_probes() -> list[Probe]:
         *instruction_probes(),
         *warpgroup_probes(),
         *cluster_probes(),
+        *tensor_probes(),
     ]
 
 

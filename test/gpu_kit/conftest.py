@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gpu import FakeGpu
+from fake_gpu import FakeGpu, array_at
 from tiny_kernels import items  # first: it makes `bench.gpu` known
 
 from bench.gpu import build, pack
 from bench.gpu.cuda_device import CudaDevice
+from bench.gpu.maps import Map
 from bench.gpu.records import Budget, Recorder
 from bench.gpu.session import Session
 
@@ -31,6 +32,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     """Stands in for CuPy during a test."""
     fake = FakeGpu()
     monkeypatch.setitem(sys.modules, "cupy", fake)
+    # There is no driver that encodes tensor maps.
+    monkeypatch.setattr(Map, "encoded", lambda one, address: one.of(array_at(address)))
     return fake
 
 

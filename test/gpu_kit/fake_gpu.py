@@ -73,6 +73,11 @@ class GpuArray:
         self.host[...] = _memory[source.ptr].reshape(self.shape)
 
 
+def array_at(address: int) -> np.ndarray[Any, Any]:
+    """That of the GPU's memory which begins there."""
+    return _memory[address]
+
+
 def plain(value: Any) -> Any:
     return value.host if isinstance(value, GpuArray) else value
 

@@ -13,23 +13,16 @@ from bench.gpu.probe import FOLDER
 
 NO_RESULT = "it has no result that a probe could compare"
 APPROXIMATE = "the PTX ISA bounds its error only"
-MAPPED = "it needs a tensor map"
 ORDERED = "what it orders is probed by another form"
 # Rows of the emulator's table that no probe needs; each of the others is in one.
 NOT_PROBED = {
     **dict.fromkeys(("sin", "cos", "lg2", "ex2", "tanh", "rsqrt"), APPROXIMATE),
     **dict.fromkeys(("prefetch", "prefetchu", "applypriority", "discard"), NO_RESULT),
     **dict.fromkeys(("createpolicy", "nanosleep", "pmevent", "brkpt"), NO_RESULT),
-    **dict.fromkeys(("trap", "exit", "griddepcontrol", "setmaxnreg"), NO_RESULT),
-    **dict.fromkeys(("cp.async.bulk.prefetch", "elect.sync"), NO_RESULT),
-    **dict.fromkeys(("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"), MAPPED),
-    **dict.fromkeys(("tensormap.replace", "tensormap.cp_fenceproxy"), MAPPED),
-    "fence.proxy.tensormap::generic": MAPPED,
+    **dict.fromkeys(("trap", "exit"), NO_RESULT),
     "cp.async.wait_all": ORDERED,
     "barrier.cluster.arrive": ORDERED,
     "barrier.cluster.arrive.release.aligned": ORDERED,
-    "mbarrier.expect_tx": "mbarrier.arrive.expect_tx is probed",
-    "mbarrier.complete_tx": "copies do it",
     "cp.async.bulk.shared::cta.global": "to shared::cluster is probed",
     "mma.sp::ordered_metadata.sync.aligned": "as mma.sp, whose metadata is in order",
     "wgmma.mma_async.sp": "the emulator refuses it",
@@ -69,6 +62,43 @@ FAMILIES = {
     "printf": r"call\S* \(\w+\), vprintf",
     "assert": r"call\S* __assertfail",
     "malloc": r"call\S* \(\w+\), malloc",
+    "mbarrier with bytes": r"mbarrier\.arrive\.expect_tx",
+    "mbarrier that drops": r"mbarrier\.arrive_drop",
+    "mbarrier without an end": r"mbarrier\.arrive\.noComplete",
+    "mbarrier of another block": r"mbarrier\.arrive\S*\.shared::cluster",
+    "waits by state": r"mbarrier\.(test|try)_wait\.shared",
+    "waits by parity": r"mbarrier\.try_wait\.parity",
+    "bulk copies in": r"cp\.async\.bulk\.shared::cluster\.global",
+    "bulk copies out": r"cp\.async\.bulk\.global",
+    "bulk copies across": r"cp\.async\.bulk\.shared::cluster\.shared::cta",
+    "bulk reductions": r"cp\.reduce\.async\.bulk\.global",
+    **{f"tiles {d}d": rf"cp\S*\.tensor\.{d}d\S*\.global\.tile" for d in range(1, 6)},
+    **{f"columns {d}d": rf"cp\S*\.tensor\.{d}d\S*\.im2col\." for d in (3, 4, 5)},
+    "multicast": r"cp\.async\.bulk\.\S*multicast",
+    "multicast of tiles": r"cp\.async\.bulk\.tensor\S*multicast",
+    "tensor stores": r"cp\.async\.bulk\.tensor\.2d\.global\.shared::cta\.tile",
+    "tensor stores of columns": r"cp\.async\.bulk\.tensor\S*im2col_no_offs",
+    **{
+        f"tensor reductions by {how}": rf"cp\.reduce\.async\.bulk\.tensor\S*\.{how}\."
+        for how in ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+    },
+    **{
+        f"tensormap.replace of {field}": rf"tensormap\.replace\.tile\.{field}\."
+        for field in (
+            *("global_address", "rank", "box_dim", "global_dim", "global_stride"),
+            *("element_stride", "elemtype", "interleave_layout", "swizzle_mode"),
+            "fill_mode",
+        )
+    },
+    "fences of tensor maps": r"fence\.proxy\.tensormap",
+    "stmatrix": r"stmatrix\S*\.x4\.trans",
+    "elect": r"elect\.sync",
+    "registers": r"setmaxnreg\.(inc|dec)",
+    "wgmma of each type": r"wgmma\.mma_async\S*\.(f16|bf16|tf32|e4m3|s8|b1)\.",
+    "wgmma with A in registers": r"wgmma\.mma_async\S* \{[^}]*\}, \{",
+    "clusters": r"mapa|barrier\.cluster",
+    "stores from block to block": r"st\.async",
+    "dependent grids": r"griddepcontrol",
 }
 
 
