@@ -65,8 +65,11 @@ def _single_loops(view: LinalgView) -> Iterator[tuple[int, int]]:
     """
     single = {loop for loop in range(view.rank) if view.static_size(loop) == 1}
     others = {*range(view.rank)} - single
-    if not single or not any(
-        len(others) > 1 and {*one.loops} == others and _is_computed(one.value)
+    if not any(
+        len(one.loops) > 1
+        and others <= {*one.loops}
+        and single - {*one.loops}
+        and _is_computed(one.value)
         for one in view.inputs
     ):
         return

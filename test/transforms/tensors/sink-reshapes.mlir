@@ -133,3 +133,27 @@ func.func @kept(%x: tensor<1x64x128xf32>, %b: tensor<64x128xf32>, %z: tensor<1x1
   } -> tensor<1x128xf32>
   return %s, %t : tensor<1x64x128xf32>, tensor<1x128xf32>
 }
+
+// -----
+
+// One row of a batch of one: the result of a contraction has a row, and no batch.
+// CHECK-LABEL: @single_row(
+// CHECK:         %[[C:.*]] = linalg.matmul
+// CHECK:         %[[X:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1], [2]] : tensor<1x1x64xf32> into tensor<1x64xf32>
+// CHECK:         linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[C]], %[[X]] : tensor<1x64xf32>, tensor<1x64xf32>)
+// CHECK:         tensor.expand_shape
+#all = affine_map<(b, m, n) -> (b, m, n)>
+#bn = affine_map<(b, m, n) -> (b, n)>
+func.func @single_row(%a: tensor<1x32xf16>, %b: tensor<32x64xf16>, %x: tensor<1x1x64xf32>) -> tensor<1x1x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x64xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<1x32xf16>, tensor<32x64xf16>) outs(%i : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %f = tensor.empty() : tensor<1x1x64xf32>
+  %r = linalg.generic {indexing_maps = [#bn, #all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%c, %x : tensor<1x64xf32>, tensor<1x1x64xf32>) outs(%f : tensor<1x1x64xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<1x1x64xf32>
+  return %r : tensor<1x1x64xf32>
+}
