@@ -54,6 +54,8 @@ class Machine(Registers):
         self.forget()
         if synchronizes(ins):
             self._synchronize(ins, lanes)
+        elif ins.parts[:3] == ("bar", "warp", "sync") and lanes.all():
+            self._warp_barrier(ins)
         elif is_generic(ins) and self.shared_bytes:
             self._check_generic(ins)
         elif ins.parts[0] == "call":
@@ -131,6 +133,13 @@ class Machine(Registers):
         if names != ["sync"] or values not in ([0], [0, self.threads]):
             raise Outside(f"a barrier of other than all threads: {ins.text}", ins.line)
         self.state.shared.barrier()
+
+    def _warp_barrier(self, ins: Instruction) -> None:
+        """Of whole warps; what it says of less is not used."""
+        mask = ins.operands[0]
+        is_whole = isinstance(mask, Integer) and mask.value % 2**WARP == 2**WARP - 1
+        if is_whole and self.threads % WARP == 0:
+            self.state.shared.warp_barrier()
 
     def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
         name, shared = ins.parts[0], self.state.shared

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from alcop_mlir.certificate.values import WARP
 from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
 
@@ -26,6 +27,7 @@ STATUS = (
     "landed",
 )
 NOBODY, MANY = -1, -2  # instead of a thread
+_FIRST_WARP = -10  # instead of a thread: any of warp 0; -11: of warp 1, ...
 STORE_AGE = -2  # of what a thread stored, not a copy
 MOST_AGE = 12  # commits: beyond it ages are the same
 MOST_GROUPS = 10  # in flight
@@ -52,6 +54,11 @@ def touch(places: np.ndarray, bytes_: int, mask: np.ndarray, grain: int) -> Touc
     threads = np.repeat(lanes, count).astype(np.int16)
     found, counts = np.unique(cells, return_counts=True)
     return Touch(cells, threads, len(found) == len(cells), found[counts > 1])
+
+
+def _warps(threads: np.ndarray) -> np.ndarray:
+    """What stands for any thread of these threads' warps."""
+    return (_FIRST_WARP - threads // WARP).astype(np.int16)
 
 
 class SharedState:
@@ -92,13 +99,14 @@ class SharedState:
             )
         before, owner = self.status[at.cells], self.owner[at.cells]
         reader = self.reader[at.cells]
-        read = (reader != NOBODY) & (reader != at.threads)
+        warps = _warps(at.threads)
+        read = (reader != NOBODY) & (reader != at.threads) & (reader != warps)
         if read.any():
             at_ = int(np.flatnonzero(read)[0])
             what = "overwrites what another thread may still read"
             pair = (at.threads[at_], reader[at_])
             self._alarm("overwrite", what, at.cells[at_], ins, pair, self.read_at)
-        foreign = owner != at.threads
+        foreign = (owner != at.threads) & (owner != warps)
         bad = (before == IN_FLIGHT) | (
             ((before == WAITED) | (before == STORED)) & foreign
         )
@@ -121,10 +129,10 @@ class SharedState:
         by_warp: what a thread's address names may go to any lane of its warp
         """
         status = self.status[at.cells]
-        own = self.owner[at.cells] == at.threads
-        there = status == LANDED
+        own = self.owner[at.cells] == _warps(at.threads)
         if not by_warp:
-            there |= ((status == WAITED) | (status == STORED)) & own
+            own |= self.owner[at.cells] == at.threads
+        there = (status == LANDED) | (((status == WAITED) | (status == STORED)) & own)
         if not there.all():
             at_ = int(np.flatnonzero(~there)[0])
             cell = at.cells[at_]
@@ -154,6 +162,14 @@ class SharedState:
         """All threads of the block have come so far."""
         self.status[(self.status == WAITED) | (self.status == STORED)] = LANDED
         self.reader[:] = NOBODY
+
+    def warp_barrier(self) -> None:
+        """`bar.warp.sync` by all threads: what a thread waited for, stored or read has
+        been waited for, stored or read by its warp.
+        """
+        for one in (self.owner, self.reader):
+            is_thread = one >= 0
+            one[is_thread] = _warps(one[is_thread])
 
     def end(self, ins: Instruction) -> None:
         """The thread ends: an alarm for copies in flight."""

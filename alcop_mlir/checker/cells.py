@@ -16,6 +16,11 @@ _NOBODY, _MANY, _STORE = -1, -2, -2
 _MOST_AGE, _MOST_GROUPS = 12, 10
 
 
+def _warps(threads: np.ndarray) -> np.ndarray:
+    """A number, instead of a thread, for all of its warp."""
+    return (-10 - threads // 32).astype(np.int16)
+
+
 class Cells:
     """What is known of each cell."""
 
@@ -41,9 +46,10 @@ class Cells:
     def write(self, cells: np.ndarray, threads: np.ndarray, is_copy: bool) -> None:
         """Cells, and the thread that writes each."""
         status = self.status[cells]
-        busy = (self.reader[cells] != _NOBODY) & (self.reader[cells] != threads)
+        warp, reader = _warps(threads), self.reader[cells]
+        busy = (reader != _NOBODY) & (reader != threads) & (reader != warp)
         busy |= status == FLYING
-        mine = self.writer[cells] == threads
+        mine = (self.writer[cells] == threads) | (self.writer[cells] == warp)
         busy |= ((status == WAITED) | (status == STORED)) & ~mine
         if busy.any() or len(np.unique(cells)) < len(cells):
             raise CertificateError("something is overwritten that may be in use")
@@ -55,10 +61,12 @@ class Cells:
     def read(self, cells: np.ndarray, threads: np.ndarray, by_warp: bool) -> set[int]:
         """The ages of what is read."""
         status = self.status[cells]
-        own = ((status == WAITED) | (status == STORED)) & (
-            self.writer[cells] == threads
-        )
-        if not ((status == LANDED) | (own if not by_warp else False)).all():
+        writer = self.writer[cells]
+        own = writer == _warps(threads)
+        if not by_warp:
+            own |= writer == threads
+        own &= (status == WAITED) | (status == STORED)
+        if not ((status == LANDED) | own).all():
             raise CertificateError("something is read that may not be there")
         found = np.full(len(cells), _MANY) if by_warp else threads
         before = self.reader[cells]
@@ -84,6 +92,11 @@ class Cells:
         """What was waited for or stored is there for all."""
         self.status[(self.status == WAITED) | (self.status == STORED)] = LANDED
         self.reader[:] = _NOBODY
+
+    def warp_barrier(self) -> None:
+        """Of all warps, each for itself: what its threads did, it did."""
+        for one in (self.writer, self.reader):
+            one[:] = np.where(one >= 0, _warps(one), one)
 
     def end(self) -> None:
         """The kernel ends."""

@@ -143,6 +143,11 @@ class Machine:
             self.forget(name)
         if orders(ins):
             self._order(ins, lanes)
+        if ins.parts[:3] == ["bar", "warp", "sync"] and lanes.all():
+            mask = self.value(ins.operands[0])
+            is_whole = isinstance(mask, np.ndarray) and mask[0] % 2**32 == 2**32 - 1
+            if _NUMBER.fullmatch(ins.operands[0]) and is_whole:
+                self._warp_barrier()
         self._check_address(ins)
         written = results(ins)
         value = None
@@ -306,6 +311,10 @@ class Machine:
             cells.barrier()
         else:
             raise CertificateError(f"not modelled: {ins.opcode}")
+
+    def _warp_barrier(self) -> None:
+        if self.threads % _WARP == 0:
+            self.state.cells.warp_barrier()
 
     def _bytes(self, ins: Instruction) -> int:
         parts = ins.parts
