@@ -29,7 +29,7 @@ _STATUS = {"proven": 0, "not proven": 2, "outside": 3}
 _REQUIREMENT = re.compile(r"([\w$.]+)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
 _MOST_DIGITS = 20
 # Options that a bundle's manifest answers.
-_FOR_PTX = ("kernel", "threads", "shared", "require", "check")
+_FOR_PTX = ("kernel", "threads", "shared", "require", "check", "superfluous")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +62,8 @@ def parser() -> Parser:
     add("--json", action="store_true", help="print the verdicts as JSON")
     about = "where to write the certificates of what is proven"
     add("-o", dest="output", metavar="FILE.json", help=about)
+    about = "list waits, barriers and commits without which it is proven all the same"
+    add("--superfluous", action="store_true", help=about)
     about = "prove nothing: check these certificates of a .ptx file"
     add("--check", metavar="FILE.json", help=about)
     return parser
@@ -131,13 +133,22 @@ def _of_ptx(given: Any) -> list[Report]:
         names = [given.kernel] if given.kernel else list(parse_ptx(text).kernels)
         if not names:
             raise ConfigError(f"not proven: '{given.file}' has no kernel")
-        return [
-            certified(text, name, given.threads, given.shared, required, given.seconds)
-            for name in names
-        ]
+        options = (given.threads, given.shared, required, given.seconds)
+        if given.superfluous:
+            _show_superfluous(text, names, options)
+        return [certified(text, name, *options) for name in names]
     except EmulationError as error:
         what = " ".join(str(error).split())  # one line
         raise ConfigError(f"not proven: {what}") from None
+
+
+def _show_superfluous(text: str, names: Sequence[str], options: Any) -> None:
+    from alcop_mlir.certificate.superfluous import superfluous
+
+    for name in names:
+        found = superfluous(text, name, *options)
+        lines = [f"line {line}: {what}" for line, what in found] or ["none"]
+        command_line.print_table(name, [("superfluous", lines)])
 
 
 def _text(file: str) -> str:

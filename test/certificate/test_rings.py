@@ -9,6 +9,7 @@ from ring_kernels import Ring, misbehaves
 
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.certificate.superfluous import superfluous
 
 TURNS = (0, 1, 3, 5)
 ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
@@ -68,6 +69,16 @@ def test_the_alarm_says_where() -> None:
 def test_without_the_promise_that_it_is_no_huge_number_more_is_unknown() -> None:
     report = certify(Ring().text(), requirements={})
     assert report.status == "proven"  # a counter up to n needs no more
+
+
+def test_a_barrier_that_nothing_needs_is_found() -> None:
+    text = Ring().text().replace("bar.sync 0;", "bar.sync 0;\n  bar.sync 0;")
+    line = text[: text.index("bar.sync")].count("\n") + 1
+    arguments = ("ring", None, None, ANY_SIZE, 60)
+    barriers = [(line, "bar.sync 0"), (line + 1, "bar.sync 0")]
+    assert superfluous(text, *arguments)[:2] == barriers
+    once = [what for _, what in superfluous(Ring().text(), *arguments)]
+    assert once == ["cp.async.wait_all"]  # of groups without copies
 
 
 def test_outside_says_which_line() -> None:
