@@ -98,6 +98,31 @@ def test_what_rows_show(events: list[dict[str, Any]]) -> None:
     assert sizes == {"load of 16,384 bytes", "load of 32,768 bytes"}
 
 
+def test_loads_are_in_flight(events: list[dict[str, Any]]) -> None:
+    """From issue to landing: up to all slots of the ring, and none at the end."""
+    loads = [e for e in events if e.get("cat") == "bulk load"]
+    begins = {e["id"]: e["ts"] for e in loads if e["ph"] == "b"}
+    ends = {e["id"]: e["ts"] for e in loads if e["ph"] == "e"}
+    assert len(begins) == 2 * TILES // BLOCKS * STEPS
+    assert all(begins[number] < ends[number] for number in begins)
+    counts = [(e["ts"], e["args"]["bytes"]) for e in events if e["ph"] == "C"]
+    assert counts == sorted(counts)
+    assert max(count for _, count in counts) == SLOTS * SLOT_BYTES
+    assert counts[-1][1] == 0
+    # The next ones are on their way while a step is multiplied.
+    multiplies = [e["ts"] for e in events if e.get("cat") == "mma" and e["tid"] == 4]
+    assert any(begins[n] < t < ends[n] for n in begins for t in multiplies)
+
+
+def test_a_wait_ends_after_the_arrivals(events: list[dict[str, Any]]) -> None:
+    """A slot is filled again after all warps that multiply have released it."""
+    waits = [e for e in events if e.get("cat") == "wait" and e["tid"] == 0]
+    last = max(e["ts"] + e["dur"] for e in waits)
+    done = sorted(e["ts"] for e in events if e.get("cat") == "mma" and e["tid"] == 11)
+    assert len(done) == 4 * TILES // BLOCKS * STEPS
+    assert done[0] < last < done[-1]
+
+
 def test_groups_of_wgmma_are_in_flight(events: list[dict[str, Any]]) -> None:
     """From commit to wait; in the loop the next wgmma begin before the wait."""
     groups = [e for e in events if e.get("cat") == "wgmma" and e["tid"] == 4]

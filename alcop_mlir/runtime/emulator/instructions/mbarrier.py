@@ -113,6 +113,8 @@ def arrive(t: Translator, ins: Instruction) -> Op:
 
     def run(cohort: Cohort, mask: Mask) -> None:
         batch, lanes = cohort.batch, use(cohort, find(cohort, mask)).widened()
+        for observer in cohort.observers:
+            observer.on_arrive(cohort, lanes)
         counts = np.ones(lanes.offset.size, np.int64)
         if given is not None:
             value = lanes.pick(given(cohort.R)).astype(np.int64)

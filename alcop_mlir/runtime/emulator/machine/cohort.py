@@ -70,6 +70,9 @@ class Observer:
     def on_store(self, cohort: Cohort, issuers: Lanes, count: int) -> None:
         """Bulk copies of `count` bytes each to global memory are issued."""
 
+    def on_arrive(self, cohort: Cohort, objects: Lanes) -> None:
+        """Before arrivals at these mbarriers."""
+
     def on_phase(self, cohort: Cohort, objects: Lanes, ready: Array) -> None:
         """Before a wait for mbarriers ends, of the entries that are `ready`."""
 

@@ -2,10 +2,14 @@
 
 One row per warp. Time is emulated: a warp's clock advances by one for every
 instruction it issues, and barriers bring the clocks of their warps to the latest one;
-so the picture shows what overlaps in program order, not how long hardware takes.
+so the picture shows what overlaps in program order, not how long hardware takes. Who
+waits for an mbarrier is brought to its last arrival, and behind the issue of the bulk
+copies that end there: these land at that time, which is the latest.
+
 Copies in flight are asynchronous slices from issue to landing, groups of wgmma from
 commit to wait; waits, barriers, the issue of bulk copies and runs of mma are slices on
-the warp's row. Where warps have roles, the row says what they do.
+the warp's row. The bytes of bulk copies in flight are a counter. Where warps have
+roles, the row says what they do.
 """
 
 from __future__ import annotations
@@ -40,6 +44,16 @@ class TraceRequest:
     block: int = 0
 
 
+@dataclass(frozen=True)
+class _Load:
+    """Bulk copies of one warp that end at an mbarrier of the traced block."""
+
+    ins: Instruction
+    warp: int
+    start: int
+    size: int  # bytes
+
+
 class Tracer(Observer):
     """Collects the events of one block."""
 
@@ -53,13 +67,18 @@ class Tracer(Observer):
         self.listing = listing
         self.events: list[dict[str, Any]] = []
         # The block's cluster: its number, and its index in the batch; its own warps.
-        self.cluster, rank = launch.place_of(request.block)
+        self.cluster, self.rank = launch.place_of(request.block)
         self.index = -1
-        self.own = range(rank * launch.warps, (rank + 1) * launch.warps)
+        self.own = range(self.rank * launch.warps, (self.rank + 1) * launch.warps)
         self.delay: Counter[int] = Counter()
         self.flights: defaultdict[tuple[int, int], list[tuple[int, int]]]
         self.flights = defaultdict(list)  # by line and warp: number and start
         self.next_id = 0
+        # Of each mbarrier, by its byte: bulk copies that are to end there; the time of
+        # the last arrival. How the bytes in flight change, by time.
+        self.loads: defaultdict[int, list[_Load]] = defaultdict(list)
+        self.reached: Counter[int] = Counter()
+        self.changes: list[tuple[int, int]] = []
         # Groups of wgmma in flight, by warp: number, line of the commit, start.
         self.groups: defaultdict[int, list[tuple[int, Instruction, int]]]
         self.groups = defaultdict(list)
@@ -113,21 +132,55 @@ class Tracer(Observer):
     def on_load(self, cohort: Cohort, objects: Lanes, count: int) -> None:
         """The issue of bulk copies, and how many bytes a warp asks for."""
         self._bulk(cohort, objects, count, "load")
+        index = self.listing.index_of[objects.ins.line]
+        for warp, byte in self._at_own(cohort, objects):
+            start = self._time(cohort, warp, index)
+            self.loads[byte].append(_Load(objects.ins, warp, start, count))
+
+    def on_arrive(self, cohort: Cohort, objects: Lanes) -> None:
+        """Who waits for these comes later."""
+        index = self.listing.index_of[objects.ins.line]
+        for warp, byte in self._at_own(cohort, objects):
+            if warp in self.own:
+                time = self._time(cohort, warp, index)
+                self.reached[byte] = max(self.reached[byte], time)
 
     def on_store(self, cohort: Cohort, issuers: Lanes, count: int) -> None:
         """The issue of bulk copies to global memory."""
         self._bulk(cohort, issuers, count, "store")
 
     def on_phase(self, cohort: Cohort, objects: Lanes, ready: Array) -> None:
-        """The end of a wait for an mbarrier, one instruction long."""
-        chosen = np.flatnonzero(ready & (objects.block() == self.index))
-        warps = objects.warp()[chosen].tolist()
-        offsets = objects.offset[chosen] % cohort.batch.shared_step
+        """The end of a wait for an mbarrier, and the landing of what ends there."""
         index = self.listing.index_of[objects.ins.line]
-        for warp, offset in dict(zip(warps, offsets.tolist(), strict=True)).items():
-            if warp in self.own:
-                time = self._time(cohort, warp, index)
-                self._slice(warp, f"mbarrier at byte {offset}", time, 1, "wait")
+        over = objects.only(np.flatnonzero(ready))
+        for warp, byte in dict(self._at_own(cohort, over)).items():
+            if warp not in self.own:
+                continue
+            time = self._time(cohort, warp, index)
+            loads = self.loads.pop(byte, [])
+            last = max([time, self.reached[byte], *(one.start + 1 for one in loads)])
+            self.delay[warp] += last - time
+            name = f"mbarrier at byte {byte}"
+            self._slice(warp, name, time, last - time + 1, "wait")
+            for one in loads:
+                self._land(one, last)
+
+    def _at_own(self, cohort: Cohort, objects: Lanes) -> list[tuple[int, int]]:
+        """Warps at mbarriers of the traced block, and where in its memory these are."""
+        rank, byte = np.divmod(objects.offset, max(cohort.batch.shared_step, 1))
+        mine = (objects.block() == self.index) & (rank == self.rank)
+        return list(
+            zip(objects.warp()[mine].tolist(), byte[mine].tolist(), strict=True)
+        )
+
+    def _land(self, one: _Load, stop: int) -> None:
+        """A bulk copy, from its issue to its landing."""
+        if one.warp in self.own:
+            self.next_id += 1
+            name, kind = f"load of {one.size:,} bytes in flight", "bulk load"
+            times = (one.start, stop)
+            self._between(one.ins, one.warp, self.next_id, times, name, kind)
+        self.changes += [(one.start, one.size), (stop, -one.size)]
 
     def on_multiply_commit(
         self, cohort: Cohort, active: Array, ins: Instruction
@@ -193,11 +246,22 @@ class Tracer(Observer):
         names = [_named("process_name", block)]
         roles = self._roles()
         names += [_named("thread_name", f"warp {w}{roles[w]}", tid=w) for w in warps]
-        text = json.dumps({"traceEvents": names + self.events, "displayTimeUnit": "ns"})
+        events = [*names, *self.events, *self._in_flight()]
+        text = json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
         try:
             write_whole(self.request.path, text)
         except ConfigError as e:
             raise EmulationError(f"the trace: {e}") from None
+
+    def _in_flight(self) -> Iterator[dict[str, Any]]:
+        """The bytes of bulk copies on their way to the block, as they change."""
+        total = 0
+        for time, changes in groupby(
+            sorted(self.changes), key=lambda change: change[0]
+        ):
+            total += sum(size for _, size in changes)
+            name, given = "bytes in flight", {"bytes": total}
+            yield dict(ph="C", name=name, pid=0, tid=0, ts=time, args=given)
 
     def _roles(self) -> defaultdict[int, str]:
         """By row, where there are bulk copies: `: loads`, `: multiplies`, ..."""
