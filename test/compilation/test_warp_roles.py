@@ -338,6 +338,20 @@ def test_blocks_of_a_cluster_copy_b_for_each_other(
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(("m", "stages"), [(128, "3,2"), (134 * 128, "4,1")])
+def test_a_loop_that_runs_twice_waits_for_each_iteration(m: int, stages: str) -> None:
+    """No loop is left of the second iteration: it must not become one with the first."""
+    sizes = {"m": m, "n": 64, "k": 128}
+    text = program(sizes, "nt", out="f32")
+    bundle = compiled(text, f"block=128,64,64 warp=16,64 stages={stages}")
+    a, b = operands(sizes, "nt")
+    want = product(a, b, "nt")
+    for mode in (MODES[0], MODES[2]):
+        got = run(bundle, [a, b, np.zeros(want.shape, np.float32)], mode)
+        np.testing.assert_array_equal(got, want)
+    assert ptx_of(bundle).count("wgmma.commit_group") == 2
+
+
 def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:
     """Only the warps that compute read C before: others have no rows of it."""
     m, n, k = 134 * 128, 64, 192

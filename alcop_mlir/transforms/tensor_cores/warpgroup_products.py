@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
+from alcop_mlir.analysis.ir.slices import is_pure
+from alcop_mlir.analysis.layout.fragments import READ
 from alcop_mlir.analysis.layout.warpgroups import (
     is_cast_of_operand,
     warpgroup_product,
@@ -101,9 +103,15 @@ class Products:
 
 
 def _goes_on(op: ir.Operation) -> bool:
-    """Whether the next contraction of a warpgroup adds to the same accumulators."""
+    """Whether the next contraction of a warpgroup adds to the same accumulators, and
+    nothing between them waits for the group, or frees what it reads.
+    """
     uses = list(op.results[0].uses)
     if len(uses) != 1 or uses[0].operand_number != SUMS:
         return False
     user = uses[0].owner.operation
-    return is_of_warpgroup(user) and user.block == op.block
+    if not is_of_warpgroup(user) or user.block != op.block:
+        return False
+    ops = [one.operation for one in op.block.operations]
+    between = ops[ops.index(op.operation) + 1 : ops.index(user)]
+    return all(one.name == READ or is_pure(one) for one in between)
