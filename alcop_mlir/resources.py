@@ -340,8 +340,9 @@ def _warpgroup_cost(schedule: Schedule, target: Target, shared: int) -> Resource
             "block"
         )
     registers = _accumulator_registers(schedule) + WARPGROUP_REGISTERS
-    threads = schedule.threads + WARPGROUP * WARP_SIZE
-    roles = role_registers(schedule.threads)
+    computing = schedule.threads * schedule.turns
+    threads = computing + WARPGROUP * WARP_SIZE
+    roles = role_registers(computing)
     most = MAX_REGISTERS_PER_THREAD if roles is None else roles[1]
     if registers > most:
         raise ConfigError(

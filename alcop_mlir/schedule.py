@@ -2,10 +2,10 @@
 
 Text form, as typed on a command line: `block=128,128,32 warp=64,64 stages=3,2`, and
 `raster=8 split_k=4 sweeps=2 rectangle=16 cluster=2` where these are not 1, and
-`engine=wgmma` where that is not mma. A text that leaves out tiles or stages is
-`Partial`: what it does not say is chosen. Dictionary form, as stored in
-`#alcop.schedule<{...}>`, records and bundles: the same names, with lists of integers,
-one integer, or a word.
+`engine=wgmma mode=pingpong` where these are not mma and cooperative. A text that leaves
+out tiles or stages is `Partial`: what it does not say is chosen. Dictionary form, as
+stored in `#alcop.schedule<{...}>`, records and bundles: the same names, with lists of
+integers, one integer, or a word.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _SharedStages = Annotated[int, Range(1, MAX_SHARED_STAGES)]
 _RegisterStages = Annotated[int, Range(1, MAX_REGISTER_STAGES)]
 Engine = Literal["mma", "wgmma"]
 MMA, WGMMA = get_args(Engine)
+Mode = Literal["cooperative", "pingpong"]
+COOPERATIVE, PINGPONG = get_args(Mode)
 # The parameters that are one integer.
 _SINGLE = ("raster", "split_k", "sweeps", "rectangle", "cluster")
 _CUT = 60  # characters of a bad part in a message
@@ -58,6 +60,7 @@ class _Parameters:
     rectangle: Annotated[int, Range(1, MAX_RECTANGLE)] = 1
     cluster: Annotated[int, Range(1, MAX_CLUSTER)] = 1
     engine: Engine = MMA
+    mode: Mode = COOPERATIVE
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Schedule(_Parameters):
     engine: what multiplies: mma.sync of a warp, or wgmma of four warps that have the
         same columns (sm_90a); a warpgroup more then copies, and stages are slots of
         the ring that it fills, and groups of wgmma in flight, one more
+    mode: whether all warps compute a block's tile (cooperative), or two warpgroups take
+        tiles in turn: one stores its own while the other multiplies (pingpong)
     """
 
     def __post_init__(self) -> None:
@@ -92,8 +97,13 @@ class Schedule(_Parameters):
 
     @property
     def threads(self) -> int:
-        """Threads of a block that compute."""
+        """Threads that compute a tile."""
         return self.warps[0] * self.warps[1] * WARP_SIZE
+
+    @property
+    def turns(self) -> int:
+        """How many such groups of threads a block has: they take tiles in turn."""
+        return 2 if self.mode == PINGPONG else 1
 
     @property
     def sides(self) -> tuple[int, int]:
@@ -111,7 +121,8 @@ class Schedule(_Parameters):
             "stages": [*self.stages],
         }
         made |= {n: getattr(self, n) for n in _SINGLE if getattr(self, n) > 1}
-        return made if self.engine == MMA else made | {"engine": self.engine}
+        chosen = {"engine": (self.engine, MMA), "mode": (self.mode, COOPERATIVE)}
+        return made | {n: one for n, (one, usual) in chosen.items() if one != usual}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schedule:
@@ -147,6 +158,11 @@ class Schedule(_Parameters):
                 f"schedule: cluster={self.cluster} is for engine=wgmma, whose copies "
                 "reach several blocks"
             )
+        elif self.mode == PINGPONG:
+            raise ConfigError(
+                "schedule: mode=pingpong is for engine=wgmma, whose copies are done by "
+                "warps of their own"
+            )
 
     def _check_warpgroups(self) -> None:
         """Four warps multiply together: they have the same columns."""
@@ -155,6 +171,11 @@ class Schedule(_Parameters):
             raise ConfigError(
                 f"schedule: {down} by {across} warps, expected {WARPGROUP}*n by 1: "
                 "wgmma is computed by four warps with the same columns"
+            )
+        if self.mode == PINGPONG and down != WARPGROUP:
+            raise ConfigError(
+                f"schedule: {down} by 1 warps, expected {WARPGROUP} by 1: with "
+                "mode=pingpong a tile is computed by one warpgroup"
             )
         if self.warp[1] > MAX_WGMMA_N:
             raise ConfigError(

@@ -2,13 +2,13 @@
 
 usage: python bench/bench_hopper.py [--size 4096] [--once]
 
-Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative
-kernels, with B stored N x K and K x N, for sizes that are known and that are not, and
-for clusters of two blocks that share B. Of the loop that multiplies and the one that
-copies it gives the instructions per 64 elements along K; of the former also how often
-it waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile each kernel
-in this process, without a cold start's CPU seconds. Needs the extra `ptxas`, and
-nvdisasm. The raw records go to bench/results/hopper.jsonl.
+Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
+pingpong kernels, with B stored N x K and K x N, for sizes that are known and that are
+not, and for clusters of two blocks that share B. Of the loop that multiplies and the
+one that copies it gives the instructions per 64 elements along K; of the former also
+how often it waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile
+each kernel in this process, without a cold start's CPU seconds. Needs the extra
+`ptxas`, and nvdisasm. The raw records go to bench/results/hopper.jsonl.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sass import backward_branches, disassemble, operation
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime import ptx
-from alcop_mlir.schedule import Partial
+from alcop_mlir.schedule import COOPERATIVE, PINGPONG, Partial
 from alcop_mlir.target import find_target
 
 TARGET = "sm_90a"
@@ -58,26 +58,33 @@ class Figures:
 
 @dataclass(frozen=True)
 class Tile:
-    """What a block computes; each warp of the two warpgroups has all columns."""
+    """What a block computes; each warp of a tile's warpgroups has all columns."""
 
     rows: int
     columns: int
     stages: int
     cluster: int = 1
+    mode: str = COOPERATIVE
+
+    @property
+    def warps(self) -> int:
+        """That compute a tile."""
+        return 4 if self.mode == PINGPONG else 8
 
     @property
     def schedule(self) -> str:
-        """As an option of the compiler; each warp has rows of both halves."""
+        """As an option of the compiler."""
         block = f"block={self.rows},{self.columns},{STEP}"
-        warp = f"warp={self.rows // 8},{self.columns}"
+        warp = f"warp={self.rows // self.warps},{self.columns}"
         stages = f"stages={self.stages},2 cluster={self.cluster}"
-        return f"{block} {warp} {stages} engine=wgmma"
+        return f"{block} {warp} {stages} engine=wgmma mode={self.mode}"
 
     @property
     def name(self) -> str:
         """For a table."""
         name = f"{self.rows}x{self.columns}x{STEP}"
-        return name if self.cluster == 1 else f"{name}, cluster {self.cluster}"
+        parts = [name, *([self.mode] if self.mode == PINGPONG else [])]
+        return ", ".join(parts + [f"cluster {self.cluster}"] * (self.cluster > 1))
 
     def boxes(self, layout: str) -> int:
         """Of TMA for 64 elements along K: those of N are at most 64 elements wide."""
@@ -87,7 +94,7 @@ class Tile:
     @property
     def wgmmas(self) -> int:
         """Of a warpgroup for 64 elements along K."""
-        return self.rows // 128 * (STEP // WGMMA_STEP)
+        return self.rows // (16 * self.warps) * (STEP // WGMMA_STEP)
 
 
 # CUTLASS's kernels with the same tiles: CUTLASS 4.2 collective builder, nvcc 13.0, f16
@@ -98,6 +105,8 @@ CUTLASS = {
     (Tile(128, 128, 6), "nt"): Figures(48, 35, 168, 6, 214016),
     (Tile(256, 128, 4), "nt"): Figures(57, 38, 168, 4, 214016),
     (Tile(128, 256, 4, 2), "nt"): Figures(48, 40, 168, 4, 214016),
+    (Tile(128, 128, 6, 1, PINGPONG), "nt"): Figures(57, 36, 168, 6, 205824),
+    (Tile(64, 256, 5, 1, PINGPONG), "nt"): Figures(48, 37, 168, 5, 214016),
 }
 LAYOUTS = ("nt", "nn")  # B stored N x K, and K x N
 SIZES = ("known", "open")  # open: known at run time only, with rows of 16 bytes
@@ -117,8 +126,9 @@ def cases() -> Iterator[Case]:
     tiles = dict.fromkeys(replace(tile, cluster=1) for tile, _ in CUTLASS)
     for sizes in SIZES:
         for tile in tiles:
-            for layout in LAYOUTS:
-                yield Case(tile, layout, sizes)
+            if sizes == SIZES[0] or tile.mode == COOPERATIVE:
+                for layout in LAYOUTS:
+                    yield Case(tile, layout, sizes)
     for tile in tiles:
         for layout in LAYOUTS:
             yield Case(replace(tile, cluster=2), layout)

@@ -53,6 +53,16 @@ def i32(value: int) -> Any:
     return arith.constant(integer(32), value)
 
 
+def true() -> Any:
+    """The constant true, of one bit."""
+    return arith.constant(integer(1), 1)
+
+
+def false() -> Any:
+    """The constant false, of one bit."""
+    return arith.constant(integer(1), 0)
+
+
 def numbers(values: Iterable[int]) -> Any:
     """An attribute of numbers, of 32 bits each."""
     made: Any = ir  # upstream's stubs lack the class

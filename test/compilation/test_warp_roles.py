@@ -340,7 +340,7 @@ def test_blocks_of_a_cluster_copy_b_for_each_other(
 
 @pytest.mark.parametrize(("m", "stages"), [(128, "3,2"), (134 * 128, "4,1")])
 def test_a_loop_that_runs_twice_waits_for_each_iteration(m: int, stages: str) -> None:
-    """No loop is left of the second iteration: it must not become one with the first."""
+    """No loop is left of the second iteration: it stays apart from the first."""
     sizes = {"m": m, "n": 64, "k": 128}
     text = program(sizes, "nt", out="f32")
     bundle = compiled(text, f"block=128,64,64 warp=16,64 stages={stages}")
@@ -350,6 +350,33 @@ def test_a_loop_that_runs_twice_waits_for_each_iteration(m: int, stages: str) ->
         got = run(bundle, [a, b, np.zeros(want.shape, np.float32)], mode)
         np.testing.assert_array_equal(got, want)
     assert ptx_of(bundle).count("wgmma.commit_group") == 2
+
+
+TURNS = (
+    # The second group begins in another slot than the first, and in its phase or not.
+    ("block=64,64,64 warp=16,64 stages=3,2", (270 * 64, 64, 320)),
+    ("block=64,64,64 warp=16,64 stages=4,1", (270 * 64, 64, 72)),
+    ("block=128,64,64 warp=32,64 stages=3,3", (136 * 128, 64, 192)),
+    ("block=64,64,64 warp=16,64 stages=2,1 cluster=2", (136 * 64, 64, 192)),
+)
+
+
+@pytest.mark.parametrize(("schedule", "extents"), TURNS)
+def test_two_groups_of_warps_take_tiles_in_turn(
+    schedule: str, extents: tuple[int, int, int]
+) -> None:
+    """Of three tiles of a block the first and the last are one group's."""
+    sizes = dict(zip("mnk", extents, strict=True))
+    text = program(sizes, "nt", out="f32")
+    bundle = compiled(text, f"{schedule} mode=pingpong")
+    (kernel,) = bundle.functions[0].kernels
+    assert (kernel.grid, kernel.block) == ((132, 1, 1), (384, 1, 1))
+    a, b = operands(sizes, "nt")
+    want = product(a, b, "nt")
+    number = TURNS.index((schedule, extents))
+    for mode in (MODES[0], MODES[1 + number]):
+        got = run(bundle, [a, b, np.zeros(want.shape, np.float32)], mode)
+        np.testing.assert_array_equal(got, want)
 
 
 def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:

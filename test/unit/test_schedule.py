@@ -40,6 +40,21 @@ def test_what_is_left_out_takes_its_default() -> None:
     ("text", "message"),
     [
         (
+            "block=128,128,64 warp=16,128 engine=wgmma mode=pingpong",
+            "schedule: 8 by 1 warps, expected 4 by 1: with mode=pingpong a tile is "
+            "computed by one warpgroup",
+        ),
+        (
+            "mode=pingpong",
+            "schedule: mode=pingpong is for engine=wgmma, whose copies are done by "
+            "warps of their own",
+        ),
+        (
+            "cluster=2",
+            "schedule: cluster=2 is for engine=wgmma, whose copies reach several "
+            "blocks",
+        ),
+        (
             "block=128,128",
             "schedule.block: expected a list of 3, each an integer from 1 to 65536, "
             "got [128, 128]",

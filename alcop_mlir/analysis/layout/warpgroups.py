@@ -38,7 +38,7 @@ from alcop_mlir.analysis.layout.fragments import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS, ELEMENT_TYPES
-from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE
+from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE, WARPGROUP
 
 # Columns: PTX ISA, wgmma.mma_async, ".shape"; of integers beyond 32.
 _STEP_N, _INTEGER_STEP_N = 8, 16
@@ -65,12 +65,14 @@ class WarpgroupProduct:
 
     rows:    of a warp; 16 for each wgmma
     columns: of a wgmma
+    threads: that compute a tile; others compute others. 0 for all of a block
     """
 
     a: WarpgroupOperand
     b: WarpgroupOperand
     rows: int
     columns: int
+    threads: int = 0
 
     @property
     def accumulators(self) -> str:
@@ -109,8 +111,10 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
             f"a warp has {rows} rows of an A that is stored across K, expected "
             f"{MMA_F16_SHAPE[0]}"
         )
-    no = _misplaced(a, rows) or _not_shared(b)
-    return no or WarpgroupProduct(a, b, rows, columns)
+    threads = _threads(a, rows)
+    if threads is None:
+        return f"rows of a warp are not {rows} times the number of the warp"
+    return _not_shared(b) or WarpgroupProduct(a, b, rows, columns, threads)
 
 
 def operand_read(value: ir.Value) -> Any | None:
@@ -155,29 +159,41 @@ def _row_index(operand: WarpgroupOperand) -> Any:
     return indices[0] if operand.along_k else indices[1]
 
 
-def _misplaced(a: WarpgroupOperand, rows: int) -> str | None:
-    """None where the rows of a warp are `rows` times its number."""
-    found = terms(_row_index(a))
-    if _of_warp(found, rows):
+def _threads(a: WarpgroupOperand, rows: int) -> int | None:
+    """How many threads compute a tile, 0 for all of a block; None where the rows of a
+    warp are not `rows` times its number among these.
+
+    The number is (thread / 32), or ((thread % 128) / 32), of threads in one line.
+    """
+    found = _divided(terms(_row_index(a)), rows)
+    if found is None or found[:2] != ("div", WARP_SIZE):
         return None
-    return f"rows of a warp are not {rows} times the number of the warp"
+    number = _divided(found[2], 1)
+    if number is not None:
+        kind, count, threads = number
+        if kind != "rem" or count % (WARPGROUP * WARP_SIZE):
+            return None
+        return count if _is_thread(threads) else None
+    return 0 if _is_thread(found[2]) else None
 
 
-def _of_warp(found: Terms, rows: int) -> bool:
-    """Whether it is `rows` times (thread / 32), of threads in one line."""
+def _divided(found: Terms, times: int) -> tuple[str, int, Terms] | None:
+    """The kind, the divisor and what is divided, of so many times a division."""
+    if found.constant or len(found.multiples) != 1:
+        return None
+    ((part, number),) = found.multiples
+    if number != times or not isinstance(part, tuple):
+        return None
+    kind, divided, divisor = part
+    return kind, divisor, divided
+
+
+def _is_thread(found: Terms) -> bool:
+    """Whether it is the number of the thread along x."""
     if found.constant or len(found.multiples) != 1:
         return False
-    ((part, times),) = found.multiples
-    if times != rows or not isinstance(part, tuple):
-        return False
-    kind, threads, divisor = part
-    parts = [one for one, number in threads.multiples if number == 1]
-    return (
-        (kind, divisor, threads.constant) == ("div", WARP_SIZE, 0)
-        and len(parts) == len(threads.multiples) == 1
-        and isinstance(parts[0], ir.Value)
-        and is_thread_x(parts[0])
-    )
+    ((part, number),) = found.multiples
+    return number == 1 and isinstance(part, ir.Value) and is_thread_x(part)
 
 
 def _not_shared(b: WarpgroupOperand) -> str | None:

@@ -78,7 +78,8 @@ def _fills_an_sm(launch: ir.Operation) -> bool:
         schedule = Schedule.from_dict(parameters)
     except ConfigError as error:
         raise PassError(launch, str(error)) from error
-    is_large = schedule.threads >= _ALONE * WARPGROUP * WARP_SIZE
+    threads = schedule.threads * schedule.turns
+    is_large = threads >= _ALONE * WARPGROUP * WARP_SIZE
     return schedule.engine == WGMMA and is_large
 
 

@@ -67,6 +67,7 @@ from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import (
     MAX_REGISTER_STAGES,
     MAX_SHARED_STAGES,
+    PINGPONG,
     WGMMA,
     Schedule,
 )
@@ -135,6 +136,7 @@ class PlanPipelines(Pass):
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",
             roles=stages[1] - 1 if self._has_roles(schedule) else None,
+            turns=2 if (schedule or {}).get("mode") == PINGPONG else 1,
         )
 
     def _has_roles(self, schedule: dict[str, Any] | None) -> bool:

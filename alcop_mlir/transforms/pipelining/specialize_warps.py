@@ -39,6 +39,12 @@ loop, as far as that has no effect. Barriers of the loop are dropped: each had o
 copies only. A loop in a loop over tiles, as alcop-make-persistent makes it, becomes one
 in each role: slots and phases go on from tile to tile.
 
+With `turns = 2` in the plan, the warps that compute are two groups, each as many as
+were there, which take the tiles of the loop over tiles in turn (pingpong): one stores
+its tile while the other multiplies. An mbarrier for each group says that it is its
+turn, which ends when the last wgmma of its tile is issued; its slots go on behind those
+of the other.
+
 In a launch with clusters, a tile that all blocks of a cluster have is copied by each in
 part, and for all of them (multicast); a slot is then free when all of them have read
 it. The blocks wait for each other before the first copy, and at the end.
@@ -92,6 +98,7 @@ from alcop_mlir.transforms.pipelining.warp_roles import (
     Frame,
     Ring,
     Signal,
+    Turns,
     to_word,
 )
 
@@ -128,13 +135,17 @@ def _specialize(bound: BoundPlan) -> None:
     inner = [op for _, op in bound.named(LOOP)]
     erase_plan(bound)
     frame = _frame(loop, block.op)
+    stream = bound.plan.streams[-1]
     with loop.location, ir.InsertionPoint(frame.outermost):
-        thread = _add_warps(block.op, block.threads)
-        warps = block.threads // WARP_SIZE
-        ring = _make_ring(bound, slot, thread, warps, size)
+        thread = _add_warps(block.op, block.threads, stream.turns)
+        of_tile = block.threads // WARP_SIZE
+        warps = of_tile * stream.turns
+        ring = _make_ring(bound, slot, of_tile * size)
+        order = Barriers.create(Turns.COUNT) if stream.turns > 1 else None
+        _initialise(ring, order, thread, of_tile, size)
         warp = build.warp_number(thread)
         is_copying = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(warps))
-        registers = resources.role_registers(block.threads)
+        registers = resources.role_registers(warps * WARP_SIZE)
 
         def copy() -> None:
             _set_registers("decrease", registers and registers[0])
@@ -143,9 +154,15 @@ def _specialize(bound: BoundPlan) -> None:
 
         def compute() -> None:
             _set_registers("increase", registers and registers[1])
-            signal = _signal(ring, build.rem(thread, WARP_SIZE), size)
-            in_flight = bound.plan.streams[-1].in_flight
-            ComputingRole(ring, frame, copies, inner, in_flight, signal).build()
+            lane = build.rem(thread, WARP_SIZE)
+            signal = _signal(ring, lane, size)
+            turns = None
+            if order is not None:
+                late = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(of_tile))
+                turns = Turns(late, order, _is(lane, 0))
+            ComputingRole(
+                ring, frame, copies, inner, stream.in_flight, signal, turns
+            ).build()
 
         build.branch(is_copying, copy, compute)
         _meet(size)
@@ -242,37 +259,50 @@ def _is_argument(value: ir.Value) -> bool:
     return isinstance(value.owner, ir.Block)
 
 
-def _add_warps(launch: ir.Operation, threads: int) -> Any:
-    """Give the launch a warpgroup more; the number of a thread."""
+def _add_warps(launch: ir.Operation, threads: int, turns: int) -> Any:
+    """Give the launch the warps of all groups, and a warpgroup that copies; the number
+    of a thread. What numbered the threads numbers those of a group now.
+    """
     arguments = list(launch.regions[0].blocks[0].arguments)
     arguments[_BLOCK_X].replace_all_uses_with(build.index(threads))
+    every = threads * turns + WARPGROUP * WARP_SIZE
     with ir.InsertionPoint(launch):
-        launch.operands[_THREADS_X] = build.index(threads + WARPGROUP * WARP_SIZE)
-    return arguments[_THREAD]
+        launch.operands[_THREADS_X] = build.index(every)
+    thread = arguments[_THREAD]
+    if turns > 1:
+        with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]):
+            own = build.rem(thread, threads)
+        thread.replace_all_uses_except(own, own.owner.operation)
+    return thread
 
 
-def _make_ring(
-    bound: BoundPlan, slot: int, thread: ir.Value, warps: int, size: int
-) -> Ring:
-    """The mbarriers of the slots, initialised by a thread, before all see them.
-
-    A slot is free when all warps that compute have read it, of each block that it is
-    filled for, and which fill it.
-    """
+def _make_ring(bound: BoundPlan, slot: int, readers: int) -> Ring:
+    """The ring of the loop, whose slots are read by so many warps."""
     slots = bound.plan.rings[0].slots
-    full, empty = Barriers.create(slots), Barriers.create(slots)
+    return Ring(Barriers.create(slots), Barriers.create(slots), slots, slot, readers)
+
+
+def _initialise(
+    ring: Ring, order: Barriers | None, thread: ir.Value, warps: int, size: int
+) -> None:
+    """Initialise the mbarriers by a thread, before all see them.
+
+    A slot is free when all warps that compute its tile have read it, of each block that
+    it is filled for, and which fill it.
+    """
 
     def initialise() -> None:
-        for number in range(slots):
-            full.initialise(number, 1)
-            empty.initialise(number, warps * size)
+        for number in range(ring.slots):
+            ring.full.initialise(number, 1)
+            ring.empty.initialise(number, ring.readers)
+        for number in range(Turns.COUNT if order is not None else 0):
+            order.initialise(number, warps)
         nvvm.FenceMbarrierInitOp()
 
     build.branch(_is(thread, 0), initialise)
     if size == 1:
         gpu.barrier()
     _meet(size)
-    return Ring(full, empty, slots, slot)
 
 
 def _is(value: ir.Value, number: int) -> Any:

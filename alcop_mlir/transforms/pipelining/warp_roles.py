@@ -42,18 +42,31 @@ class Ring:
 
     full, empty: the mbarriers of each slot
     counter:     number of the loop's carried value that counts the slots
+    readers:     warps that read a slot before it is free
     """
 
     full: Barriers
     empty: Barriers
     slots: int
     counter: int
+    readers: int
 
     def next(self, slot: ir.Value, parity: ir.Value) -> tuple[Any, Any]:
         """The next slot, of 32 bits, and its parity: another one after the last."""
         following = arith.addi(slot, build.i32(1))
         wraps = arith.cmpi(arith.CmpIPredicate.eq, following, build.i32(self.slots))
         return arith.select(wraps, build.i32(0), following), arith.xori(parity, wraps)
+
+    def skip(self, slot: ir.Value, parity: ir.Value, count: int) -> tuple[Any, Any]:
+        """The slot so many behind, and its parity."""
+        whole, rest = divmod(count, self.slots)
+        following = arith.addi(slot, build.i32(rest))
+        least = arith.CmpIPredicate.uge
+        wraps = arith.cmpi(least, following, build.i32(self.slots))
+        begun = arith.subi(following, build.i32(self.slots))
+        if whole % 2:
+            parity = arith.xori(parity, build.true())
+        return arith.select(wraps, begun, following), arith.xori(parity, wraps)
 
 
 @dataclass(frozen=True)
@@ -122,7 +135,7 @@ class CopyingRole:
         """Build all tiles, from the first slot on; as if each had just been freed."""
         for load in self.loads:
             load.prefetch()
-        slot, parity = build.i32(0), arith.constant(build.integer(1), 1)
+        slot, parity = build.i32(0), build.true()
         tiles = self.frame.tiles
         if tiles is None:
             self._tile({}, slot, parity)
@@ -211,12 +224,49 @@ class Signal:
 
 
 @dataclass(frozen=True)
+class Turns:
+    """Two groups of warps that take tiles in turn; the loop of one is run at a time.
+
+    Who waits for a slot that the other one reads before could not tell the phases
+    apart: a parity says which of two it is.
+
+    second: whether the warp is of the second group
+    order:  an mbarrier for each group, whose phase ends when it is its turn
+    speaks: whether a lane does so for its warp
+    """
+
+    second: ir.Value
+    order: Barriers
+    speaks: ir.Value
+
+    COUNT = 2
+
+    @property
+    def first_parity(self) -> Any:
+        """Of the phase that a group waits for: the first group's is as if ended."""
+        return arith.xori(self.second, build.true())
+
+    def wait(self, parity: ir.Value) -> None:
+        """Until it is this group's turn."""
+        self.order.wait(self._number(0, 1), parity)
+
+    def end(self) -> None:
+        """Let it be the other group's."""
+        build.branch(self.speaks, lambda: self.order.arrive(self._number(1, 0)))
+
+    def _number(self, of_first: int, of_second: int) -> Any:
+        return build.select(self.second, of_second, of_first)
+
+
+@dataclass(frozen=True)
 class ComputingRole:
     """Warps that read slot after slot, as these are filled, and free them.
 
     copies, inner: ops of the loop that the other role does, and that are unrolled
     in_flight:     groups of wgmma that an iteration leaves unfinished
     signal:        how a warp says that it has read a slot
+    turns:         the groups of warps that take tiles in turn; None where all compute
+                   each tile
     """
 
     ring: Ring
@@ -225,13 +275,17 @@ class ComputingRole:
     inner: Collection[Any]
     in_flight: int
     signal: Signal
+    turns: Turns | None = None
 
     def build(self) -> None:
         """Build all tiles, from the first slot on."""
-        slot, parity = build.i32(0), arith.constant(build.integer(1), 0)
+        slot, parity = build.i32(0), build.false()
         tiles = self.frame.tiles
         if tiles is None:
             self._tile({}, slot, parity)
+            return
+        if self.turns is not None:
+            self._tiles_in_turn(self.turns, slot, parity)
             return
 
         def step(index: ir.Value, values: list[Any]) -> list[Any]:
@@ -241,10 +295,44 @@ class ComputingRole:
 
         build.for_loop(bounds(tiles), [slot, parity], step)
 
-    def _tile(self, mapped: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
-        """Build a tile; the slot behind its last one, and its parity."""
+    def _tiles_in_turn(self, turns: Turns, slot: ir.Value, parity: ir.Value) -> None:
+        """Build every other tile; the slots of those between are the other group's."""
+        tiles, trips = self.frame.tiles, trip_count(self.frame.loop)
+        assert trips is not None, self.frame.loop
+        lower, upper, distance = bounds(tiles)
+        lower = build.select(turns.second, build.add(lower, distance), lower)
+        behind = self.ring.skip(slot, parity, trips)
+        begin = [
+            arith.select(turns.second, late, early)
+            for late, early in zip(behind, (slot, parity), strict=True)
+        ]
+
+        def step(index: ir.Value, values: list[Any]) -> list[Any]:
+            mapped = {body(tiles).arguments[0]: index}
+            slot, parity, turn = values
+            slot, parity = self._tile(mapped, slot, parity, turn)
+            following = arith.xori(turn, build.true())
+            return [*self.ring.skip(slot, parity, trips), following]
+
+        between = build.mul(distance, Turns.COUNT)
+        state = [*begin, turns.first_parity]
+        build.for_loop((lower, upper, between), state, step)
+
+    def _tile(
+        self,
+        mapped: Mapped,
+        slot: ir.Value,
+        parity: ir.Value,
+        turn: ir.Value | None = None,
+    ) -> list[Any]:
+        """Build a tile; the slot behind its last one, and its parity.
+
+        turn: the parity of the phase after which it is this group's turn
+        """
         for op in self.frame.before:
             build.clone(op, mapped)
+        if self.turns is not None and turn is not None:
+            self.turns.wait(turn)
         *results, slot, parity = self._loop(mapped, slot, parity)
         mapped.update(zip(self.frame.loop.results, results, strict=True))
         for op in self.frame.behind:
@@ -293,6 +381,9 @@ class ComputingRole:
         loop = build.for_loop(
             (build.i32(1), trips, build.i32(1)), [*first, slot, parity, *olds], step
         )
+        if self.turns is not None:
+            # All slots of the tile have landed; its last wgmma is issued.
+            self.turns.end()
         nvvm.WgmmaWaitGroupSyncOp(0)
         results = list(loop.results)
         if self.frame.tiles is not None:

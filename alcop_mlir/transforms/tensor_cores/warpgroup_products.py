@@ -10,12 +10,15 @@ from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.layout.fragments import READ
 from alcop_mlir.analysis.layout.warpgroups import (
+    WarpgroupProduct,
     is_cast_of_operand,
     warpgroup_product,
 )
 from alcop_mlir.bindings import gpu, ir, nvvm
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes import build
+from alcop_mlir.target import WARP_SIZE, WARPGROUP
 from alcop_mlir.transforms.tensor_cores.warpgroup_arithmetic import (
     multiply,
     no_sums,
@@ -86,15 +89,20 @@ class Products:
             # Orders registers and wgmma: PTX ISA, wgmma.fence.
             sums = no_sums(product) if held is None else packed(product, held)
             nvvm.WgmmaFenceAlignedOp()
-        sums = multiply(product, op, sums, self._group(), is_new)
+        sums = multiply(product, op, sums, self._group(product), is_new)
         if _goes_on(op):
             self.unfinished[result] = sums
             return None
         nvvm.WgmmaGroupSyncAlignedOp()  # commits the group
         return unpacked(product, sums)
 
-    def _group(self) -> Any:
-        """The number of a thread's warpgroup; computed once, where all are together."""
+    def _group(self, product: WarpgroupProduct) -> Any:
+        """The number of a thread's warpgroup, of those that compute a tile.
+
+        Computed once, where all are together.
+        """
+        if product.threads == WARPGROUP * WARP_SIZE:
+            return build.i32(0)
         if self.group is None:
             with ir.InsertionPoint.at_block_begin(self.body):
                 thread = gpu.thread_id(gpu.Dimension.x, upper_bound=self.threads)

@@ -24,6 +24,7 @@ class Limits:
     fetch_all:    also where the assembler runs them early by itself
     roles:        groups of wgmma in flight, where copies are a role of warps of their
                   own; None where all warps do all
+    turns:        groups of warps that shall take tiles in turn, where there are roles
     """
 
     stages: tuple[int | None, int]
@@ -34,6 +35,7 @@ class Limits:
     fetch_all: bool = False
     vector_registers: int | None = None
     roles: int | None = None
+    turns: int = 1
 
     def noalias_in(self, loop: ir.Operation) -> bool:
         """Whether arguments do not alias in `loop`."""

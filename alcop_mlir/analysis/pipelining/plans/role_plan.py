@@ -18,6 +18,7 @@ from alcop_mlir.analysis.ir.loops import (
     init_args,
     is_inside,
     is_loop,
+    trip_count,
     yielded,
 )
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -66,7 +67,11 @@ def plan_roles(limits: Limits, plan: KernelPlan) -> None:
     for pipelined in plan.pipelines:
         if pipelined.level != SHARED:
             continue
-        found = role_plan(pipelined, limits.roles, limits.noalias_arguments)
+        turns, no_turns = limits.turns, _unfit_turns(pipelined.loop)
+        if turns > 1 and no_turns is not None:
+            turns = 1
+            plan.clamped.append((pipelined.loop, f"no tiles in turn: {no_turns}"))
+        found = role_plan(pipelined, limits.roles, limits.noalias_arguments, turns)
         if isinstance(found, Rejected):
             text = f"no roles of warps, and mma.sync instead of wgmma: {found.reason}"
             plan.clamped.append((found.op, text))
@@ -75,11 +80,12 @@ def plan_roles(limits: Limits, plan: KernelPlan) -> None:
 
 
 def role_plan(
-    pipelined: PipelinedLoop, asked: int, noalias: bool
+    pipelined: PipelinedLoop, asked: int, noalias: bool, turns: int = 1
 ) -> BoundPlan | Rejected:
     """The plan by roles of a loop whose copies have slots, or why there is none.
 
     asked: groups of wgmma in flight
+    turns: groups of warps that take tiles in turn
     """
     loop, slots = pipelined.loop, pipelined.stages
     products = walk(loop, CONTRACT)
@@ -94,7 +100,7 @@ def role_plan(
     # A slot that groups in flight read is filled again once these have ended.
     in_flight = min(asked, slots - 2)
     copy = Stream(COPY, lead=slots - 1 - in_flight, warps=WARPGROUP)
-    compute = Stream(COMPUTE, in_flight=in_flight)
+    compute = Stream(COMPUTE, in_flight=in_flight, turns=turns)
     inner = [op for op in _ops(loop) if op.name == "scf.for"]
     reads = [op for op in walk(loop, _TRANSFER) if _is_of(op, pipelined)]
     named = [
@@ -128,6 +134,18 @@ def _unfit_kernel(loop: ir.Operation) -> Rejected | None:
         return Rejected(
             loop, "may run more often in one block of a cluster than others"
         )
+    return None
+
+
+def _unfit_turns(loop: ir.Operation) -> str | None:
+    """Why groups of warps cannot take tiles in turn; None where they can.
+
+    Who begins with a tile has to know how many slots the others go through before.
+    """
+    if not is_loop(loop.parent.operation):
+        return "each block computes one tile"
+    if not trip_count(loop):
+        return "how often the loop runs is not known, or never"
     return None
 
 

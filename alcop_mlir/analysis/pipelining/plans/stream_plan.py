@@ -51,6 +51,7 @@ class Stream:
     lead, steps: iterations, and fragment steps beyond these
     warps:       of the role that alone runs the stream; 0 where all threads run it
     in_flight:   groups of matrix multiplications that it leaves unfinished (wgmma)
+    turns:       groups of as many warps as compute a tile, which take tiles in turn
     """
 
     name: str
@@ -58,6 +59,7 @@ class Stream:
     steps: int = 0
     warps: int = 0
     in_flight: int = 0
+    turns: int = 1
 
     @property
     def tiles(self) -> int:
