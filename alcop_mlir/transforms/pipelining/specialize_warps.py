@@ -295,8 +295,9 @@ def _initialise(
         for number in range(ring.slots):
             ring.full.initialise(number, 1)
             ring.empty.initialise(number, ring.readers)
-        for number in range(Turns.COUNT if order is not None else 0):
-            order.initialise(number, warps)
+        if order is not None:
+            for number in range(Turns.COUNT):
+                order.initialise(number, warps)
         nvvm.FenceMbarrierInitOp()
 
     build.branch(_is(thread, 0), initialise)

@@ -300,7 +300,7 @@ class ComputingRole:
         tiles, trips = self.frame.tiles, trip_count(self.frame.loop)
         assert trips is not None, self.frame.loop
         lower, upper, distance = bounds(tiles)
-        lower = build.select(turns.second, build.add(lower, distance), lower)
+        lower = arith.select(turns.second, arith.addi(lower, distance), lower)
         behind = self.ring.skip(slot, parity, trips)
         begin = [
             arith.select(turns.second, late, early)
@@ -314,7 +314,7 @@ class ComputingRole:
             following = arith.xori(turn, build.true())
             return [*self.ring.skip(slot, parity, trips), following]
 
-        between = build.mul(distance, Turns.COUNT)
+        between = arith.addi(distance, distance)
         state = [*begin, turns.first_parity]
         build.for_loop((lower, upper, between), state, step)
 
