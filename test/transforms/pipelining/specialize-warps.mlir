@@ -177,8 +177,7 @@ func.func @clusters(%A: memref<256x512xf16>, %B: memref<512x256xf16>, %C: memref
 // CHECK-DAG:       %[[SLOT:.*]] = arith.select %[[SECOND]], %c2_i32, %c0_i32
 // CHECK-DAG:       %[[TURN:.*]] = arith.cmpi ult, %{{.*}}, %c4_i32
 // CHECK:           scf.for %{{.*}} = %[[LOWER]] to %c8{{.*}} step %c2{{.*}} iter_args(%{{.*}} = %[[SLOT]], %{{.*}} = %{{.*}}, %[[PHASE:.*]] = %[[TURN]])
-// CHECK:             %[[OWN:.*]] = arith.select %[[SECOND]], %c1{{.*}}, %c0
-// CHECK:             nvgpu.mbarrier.try_wait.parity %[[ORDER]][%[[OWN]]], %[[PHASE]]
+// CHECK:             nvgpu.mbarrier.try_wait.parity %[[ORDER]][%[[LOWER]]], %[[PHASE]]
 // CHECK:             nvgpu.mbarrier.try_wait.parity %[[FULL]]
 // CHECK:             scf.for
 // CHECK:               nvgpu.mbarrier.arrive %[[EMPTY]]
