@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 
 MASKS = (
@@ -22,6 +23,7 @@ class Form:
     keys_first: rows of keys are along N in memory
     maximum:    the op that combines elements of a row
     weights:    "softmax", or one of MAPS: no row is reduced
+    open:       of the letters b, h, m, n: sizes that are known at run time only
     """
 
     batch: int = 1
@@ -38,13 +40,15 @@ class Form:
     maximum: str = "maximumf"
     weights: str = "softmax"
     scale: float = 0.25
+    open: str = ""
     lines: list[str] = field(default_factory=list, compare=False)
 
     def text(self) -> str:
         """The function, whose result is of 16 bits."""
         self.lines.clear()
-        b, h, g, t = self.batch, self.heads, self.heads // self.groups, self.dtype
-        m, n, k, d = self.m, self.n, self.k, self.d
+        b, h, m, n = self._sizes()
+        g, k, d, t = self.heads // self.groups, self.k, self.d, self.dtype
+        g = h if self.groups == 1 else g
         q, q_type = self._heads("q", h, m, k)
         keys, k_type = self._heads("k", g, n, k)
         v, v_type = self._heads("v", g, n, d)
@@ -120,17 +124,40 @@ class Form:
             result = "%turned"
         given = f"%q: {q_type}, %k: {k_type}, %v: {v_type}"
         given += f", %mask: tensor<{mask}>" if mask else ""
-        return (
+        places = {"B?": ("q", 0), "H?": ("q", 1), "M?": ("q", 2), "N?": ("k", 2)}
+        if self.tokens:
+            places |= {"H?": ("q", 2), "M?": ("q", 1), "N?": ("k", 1)}
+        if self.keys_first:
+            places["N?"] = ("k", 3)
+        types = {"q": q_type, "k": k_type}
+        sizes = "".join(
+            f"\n  %c{name[0]} = arith.constant {at} : index\n  "
+            f"%{name[0]} = tensor.dim %{of}, %c{name[0]} : {types[of]}"
+            for name, (of, at) in places.items()
+            if name[0].lower() in self.open
+        )
+        text = (
             _MAPS
-            + f"func.func @chain({given}) -> {kind} {{"
+            + f"func.func @chain({given}) -> {kind} {{{sizes}"
             + _CONSTANTS.replace("SCALE", repr(float(self.scale)))
             + "".join(self.lines)
             + f"\n  return {result} : {kind}\n}}\n"
         )
+        text = re.sub(r"tensor\.empty\(\) : (tensor<[^>]*>)", _with_sizes, text)
+        return re.sub(r"[BHMN]\?", "?", text)
+
+    def _sizes(self) -> tuple[str, str, str, str]:
+        """Of batch, heads, rows and columns; a letter and "?" for one that is open."""
+        sizes = {"b": self.batch, "h": self.heads, "m": self.m, "n": self.n}
+        b, h, m, n = (
+            f"{one.upper()}?" if one in self.open else str(size)
+            for one, size in sizes.items()
+        )
+        return b, h, m, n
 
     def _softmax(self) -> str:
         """The code that makes %p of %x, of rows."""
-        b, h, m, n, t = self.batch, self.heads, self.m, self.n, self.dtype
+        (b, h, m, n), t = self._sizes(), self.dtype
         scores, rows = f"tensor<{b}x{h}x{m}x{n}xf32>", f"tensor<{b}x{h}x{m}xf32>"
         return f"""
   %er = tensor.empty() : {rows}
@@ -166,7 +193,7 @@ class Form:
 
     def _mapped(self) -> str:
         """The code that makes %p of %x, element by element."""
-        b, h, m, n, t = self.batch, self.heads, self.m, self.n, self.dtype
+        (b, h, m, n), t = self._sizes(), self.dtype
         scores, weights = (f"tensor<{b}x{h}x{m}x{n}x{kind}>" for kind in ("f32", t))
         return f"""
   %ep = tensor.empty() : {weights}
@@ -181,9 +208,11 @@ class Form:
     def _add(self, text: str) -> None:
         self.lines.append(text)
 
-    def _heads(self, name: str, heads: int, rows: int, size: int) -> tuple[str, str]:
+    def _heads(
+        self, name: str, heads: int | str, rows: str, size: int
+    ) -> tuple[str, str]:
         """A tensor of heads of rows, and the type of the argument it is made of."""
-        b, t = self.batch, self.dtype
+        (b, *_), t = self._sizes(), self.dtype
         wanted = f"tensor<{b}x{heads}x{rows}x{size}x{t}>"
         if name == "k" and self.keys_first:
             kind, order = f"tensor<{b}x{heads}x{size}x{rows}x{t}>", [0, 1, 3, 2]
@@ -199,9 +228,9 @@ class Form:
         )
         return f"%t{name}", kind
 
-    def _shared(self, value: str, rows: int, columns: int) -> str:
+    def _shared(self, value: str, rows: str, columns: int) -> str:
         """Keys or values for all heads."""
-        b, h, t, r = self.batch, self.heads, self.dtype, self.groups
+        (b, *_), h, t, r = self._sizes(), self.heads, self.dtype, self.groups
         name = value.strip("%") + "_shared"
         split = f"tensor<{b}x{h // r}x{r}x{rows}x{columns}x{t}>"
         self._add(
@@ -218,10 +247,16 @@ class Form:
     def _mask(self) -> tuple[str, list[str], str]:
         """The mask's shape and type, maps of it, and the code that makes %masked."""
         shape, maps, code = _MASKS[self.mask]
-        sizes = {"b": self.batch, "h": self.heads, "m": self.m, "n": self.n}
+        sizes = dict(zip("bhmn", self._sizes(), strict=True))
         shape = "x".join(str(sizes.get(one, one)) for one in shape.split())
         maps = [f"affine_map<(b, h, m, n) -> ({one})>" for one in maps]
         return shape, maps, code
+
+
+def _with_sizes(match: re.Match[str]) -> str:
+    """An empty tensor with values for sizes that its type leaves open."""
+    sizes = ", ".join(f"%{one}" for one in re.findall(r"([BHMN])\?", match[1]))
+    return f"tensor.empty({sizes}) : {match[1]}"
 
 
 _MAPS = """\
@@ -372,6 +407,7 @@ def drawn(number: int) -> Form:
         keys_first=choose.random() < 0.2,
         maximum=choose.choice(("maximumf", "maxnumf")),
         scale=choose.choice((0.125, 0.5, 3.0)),
+        open=choose.choice(("", "", "b", "n", "bmn")),
     )
 
 

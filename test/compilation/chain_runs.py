@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from chain_forms import Form
 
 from alcop_mlir import dtypes
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.manifest.functions import Function, with_sizes
 from alcop_mlir.pipelines.named import AlcopCompile
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.bundle import Bundle
@@ -75,12 +77,26 @@ def checked(form: Form, number: int, parts: int = 0) -> checking.Check:
     bundle = compiled(form.text(), parts)
     function = bundle.function()
     assert len(function.launches) == 1 + (parts > 1), "a chain, and a merge"
+    function = with_sizes(function, sizes_of(form, function))
     arrays = checking.random_arrays(function, number)
     out = function.parameters[-1].name
     given = [arrays[one.name] for one in function.parameters[:-1]]
     mode = MODES[number % len(MODES)]
     made = Program(bundle, None, "emulator", Emulation(mode))(*given)
     return checking.check(function, arrays, {**arrays, out: np.asarray(made)})
+
+
+def sizes_of(form: Form, function: Function) -> dict[str, int]:
+    """The sizes that the form leaves open, by the names that the function has."""
+    _, _, known = replace(form, open="").text().partition("func.func")
+    signature, _, _ = known.partition(" -> ")
+    shapes = re.findall(r"tensor<([\dx]*)\w+>", signature)
+    return {
+        name: int(size)
+        for parameter, shape in zip(function.parameters, shapes, strict=False)
+        for name, size in zip(parameter.shape, shape.split("x")[:-1], strict=True)
+        if isinstance(name, str)
+    }
 
 
 def drawn_arrays(seed: int, *shapes: tuple[int, ...], largest: float = 1) -> list[Any]:

@@ -54,7 +54,7 @@ def test_parts_are_merged(name: str) -> None:
 def test_random_chains_in_parts(number: int) -> None:
     choose = random.Random(number)
     rows, columns = choose.choice((1, 2, 15, 40, 130)), choose.choice((72, 136, 264))
-    form = replace(drawn(number), m=rows, n=columns)
+    form = replace(drawn(number), m=rows, n=columns, open="")
     check = checked(form, number, choose.choice((1, 2)))
     assert check.ok, (form, check)
 

@@ -21,6 +21,8 @@ from chain_runs import (
     run,
 )
 
+from alcop_mlir.errors import LaunchError
+
 CASES = {
     **{mask: Form(mask=mask, n=80) for mask in MASKS},
     "segments": Form(mask="segments", batch=2),
@@ -39,6 +41,12 @@ CASES = {
     "one row, keys across": Form(m=1, n=72, heads=4, groups=2, keys_first=True),
     "five rows": Form(m=5, n=90, heads=4, groups=2, mask="columns"),
     "15 rows, window": Form(m=15, n=150, mask="window", dtype="bf16"),
+    "open batch": Form(batch=2, n=80, open="b"),
+    "open rows": Form(m=72, mask="window", open="m"),
+    "open columns, across": Form(n=136, keys_first=True, open="n"),
+    "open, causal": Form(m=72, n=136, mask="causal", open="bhmn"),
+    "open, tokens": Form(m=130, n=200, tokens=True, mask="additive", open="bhmn"),
+    "open cache": Form(m=1, n=181, heads=4, groups=2, mask="cached", open="bn"),
     **{name: Form(weights=name, m=150, n=200) for name in MAPS},
     "squared, bf16": Form(weights="squared", dtype="bf16", n=128, m=130),
     "decay, tokens": Form(weights="decay", tokens=True, m=130, n=136, batch=2),
@@ -65,6 +73,41 @@ def test_random_chains_without_reductions(number: int) -> None:
     form = drawn_map(number)
     check = checked(form, number)
     assert check.ok, (form, check)
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 32), (128, 64)])
+def test_a_result_of_which_a_mask_is_left(n: int, d: int) -> None:
+    """Its columns are not those of the weights, of which the last tile may be whole."""
+    form = Form(batch=1, heads=1, n=n, d=d, mask="causal")
+    rounded = "    %0 = arith.truncf %a : f32 to f16\n    linalg.yield %0"
+    text = form.text()
+    assert text.count(rounded) == 1
+    mask = """\
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %sees = arith.cmpi sle, %j, %i : index
+    %left = arith.select %sees, %a, %zero : f32
+"""
+    bundle = compiled(text.replace(rounded, mask + rounded.replace("%a", "%left")))
+    assert len(bundle.function().kernels) == 1
+    q, k, v = drawn_arrays(4, *((1, 1, *one) for one in ((64, 32), (n, 32), (n, d))))
+    sees = np.where(np.tri(64, n, dtype=bool), 0, -np.inf)
+    wanted = expected(q, k, v, sees, form.scale) * np.tri(64, d)
+    np.testing.assert_allclose(run(bundle, q, k, v), wanted, atol=2e-3)
+
+
+def test_sizes_known_at_run_time() -> None:
+    """One kernel for all, also for none; without columns, nothing is added up."""
+    form = Form(open="bmn")
+    bundle = compiled(form.text())
+    for b, m, n in ((1, 1, 1), (2, 130, 5), (1, 16, 64), (3, 5, 129), (0, 3, 9)):
+        q, k, v = drawn_arrays(b, *((b, 2, rows, 32) for rows in (m, n, n)))
+        wanted = expected(q, k, v, 0, form.scale) if b else np.zeros(q.shape)
+        np.testing.assert_allclose(run(bundle, q, k, v), wanted, atol=2e-3)
+    q, k, v = drawn_arrays(1, *((1, 2, rows, 32) for rows in (3, 0, 0)))
+    assert (run(bundle, q, k, v) == 0).all()
+    with pytest.raises(LaunchError, match="expected 1x2x20x32: B is 1, N is 20"):
+        run(bundle, *drawn_arrays(1, *((1, 2, rows, 32) for rows in (4, 20, 24))))
 
 
 @pytest.mark.parametrize("n", [128, 100])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
 
 from torch import Tensor, nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+from alcop_mlir.runtime.launch import Program  # noqa: E402
 from alcop_mlir.torch.cache import compiled  # noqa: E402
 from alcop_mlir.torch.export import traced  # noqa: E402
 from alcop_mlir.torch.options import read  # noqa: E402
@@ -100,3 +103,29 @@ def test_kernels_and_values(function: Callable[..., Tensor]) -> None:
         expected = net(*given)
     assert len(bundle.function().kernels) == kernels
     torch.testing.assert_close(found, expected, rtol=0.01, atol=0.01)
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor) -> Tensor:
+    """Of tokens that each sequence has so many of."""
+    numbers = torch.arange(k.shape[2])
+    seen = (numbers[:, None] >= numbers) & (numbers < lengths[:, None, None, None])
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+
+def test_open_sizes() -> None:
+    """One kernel for any number of sequences, of any number of tokens."""
+    batch, tokens = Dim("batch", max=64), Dim("tokens", min=2, max=4096)
+    heads: dict[int, Any] = {0: batch, 2: tokens}
+    lengths = torch.tensor([7, 80])
+    with torch.no_grad():
+        shapes = ((*[heads] * 3, {0: batch}),)
+        graph, _ = traced(_Net(_causal).eval(), (*_heads(), lengths), shapes)
+        options = read({"target": "sm_80"})
+        bundle = compiled(graph, options.for_device(graph.device), False)
+        assert len(bundle.function().kernels) == 1
+        given = [torch.randn(3, HEADS, 50, HEAD).half() for _ in range(3)]
+        lengths = torch.tensor([1, 30, 99])
+        made = torch.zeros(3, HEADS, 50, HEAD).half()
+        Program(bundle, None, "emulator")(*given, lengths, made)
+        wanted = _causal(given[0], given[1], given[2], lengths)
+    torch.testing.assert_close(made, wanted, rtol=0.01, atol=0.01)

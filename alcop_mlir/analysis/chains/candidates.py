@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
-from alcop_mlir.analysis.chains.indices import Index, Indices
+from alcop_mlir.analysis.chains.indices import OPEN, Index, Indices
 from alcop_mlir.analysis.ir.loops import defining_op, filled
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
@@ -70,12 +70,16 @@ class Candidate:
         return defining_op(scores)
 
     def operands_of(self, scores: ir.Value) -> tuple[Operand, Operand, int]:
-        """The operands of the contraction that makes scores, and its length along k."""
+        """The operands of the contraction that makes scores, and its length along k.
+
+        OPEN where that is known at run time only.
+        """
         view = linalg_view(self.producer(scores))
         assert view is not None
         (k,) = view.reductions
         first, second = view.inputs
-        return first, second, view.static_size(k) or 0
+        length = view.static_size(k)
+        return first, second, OPEN if length is None else length
 
     def loops_of_scores(
         self, scores: ir.Value, at: Indices, k: Index

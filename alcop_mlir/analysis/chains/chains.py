@@ -36,8 +36,14 @@ from alcop_mlir.analysis.chains.exponentials import (
     found_exponential,
     found_rows,
 )
-from alcop_mlir.analysis.chains.following import Follower, NotFollowedError
-from alcop_mlir.analysis.chains.indices import Index, Indices, SplitLoop
+from alcop_mlir.analysis.chains.following import Follower
+from alcop_mlir.analysis.chains.indices import (
+    OPEN,
+    Index,
+    Indices,
+    NotFollowedError,
+    SplitLoop,
+)
 from alcop_mlir.analysis.chains.operands import Matrix, found_in_memory
 from alcop_mlir.analysis.chains.results import Result, found_result
 from alcop_mlir.analysis.chains.visible_columns import Columns, visible_columns
@@ -57,7 +63,8 @@ class Chain:
 
     first, last: the contractions
     batch, m, n, k, d: loops
-    extents:   of the loops
+    extents:   of the loops; OPEN for one that is known at run time only, which then is
+               the size of a dimension of the queries, keys or values
     queries, keys, values: Q, K and V
     scores:    an element of S
     elements:  X, of the scores and inputs
@@ -172,8 +179,8 @@ class _Reader:
         """One loop of the chain for each of the last contraction's."""
         view = self.candidate.view
         for loop in range(view.rank):
-            size = view.static_size(loop) or 0
-            self.extents[loop] = size
+            size = view.static_size(loop)
+            self.extents[loop] = OPEN if size is None else size
             self.loops[loop] = () if size == 1 else (loop,)
         self.extents.setdefault(self.candidate.m, 1)
         self.k = view.rank + 1
@@ -205,7 +212,7 @@ class _Reader:
         """The chain. Raises where there is none."""
         given = self.candidate
         if 0 in self.extents.values():
-            raise NoChainError("sizes are known at run time only")
+            raise NoChainError("there are no rows, or no columns")
         m, n, k, d = self.fixed
         reached = given.reached_from(self.scores)
         follower = Follower(self.extents, n, self.scores, reached, kept=self.fixed)
@@ -213,7 +220,7 @@ class _Reader:
         first, second, self.extents[k] = given.operands_of(self.scores)
         batch = tuple(loop for number in given.batch for loop in self.loops[number])
         at = follower.scores_at or ()
-        several = (m,) if self.extents[m] > 1 else ()
+        several = (m,) if self.extents[m] != 1 else ()
         if sorted(loop for one in at for loop in one) != sorted((*batch, *several, n)):
             raise NoChainError("the scores do not have all rows and columns")
         of_scores = given.loops_of_scores(self.scores, at, (k,))
@@ -307,17 +314,34 @@ class _Reader:
             )
         for loop in (k, d):
             size = self.extents[loop]
+            if size == OPEN:
+                raise NoChainError(
+                    "rows of a length that is known at run time only are multiplied"
+                )
             if size % HEAD_STEP or size > LARGEST_HEAD:
                 raise NoChainError(
                     f"rows of {size} elements are multiplied, expected a multiple of "
                     f"{HEAD_STEP} up to {LARGEST_HEAD}"
                 )
         rows, columns = self.extents[m], self.extents[n]
-        if columns < FEWEST_COLUMNS:
+        if columns != OPEN and columns < FEWEST_COLUMNS:
             raise NoChainError(
                 f"has {rows} rows and {columns} columns of weights, expected "
                 f"{FEWEST_COLUMNS} columns at least: fewer move few bytes"
             )
+
+        batch = queries.loops | keys.loops | values.loops
+        known = {
+            index
+            for one in (queries, keys, values)
+            for index in one.indices
+            if len(index) == 1
+        }
+        for loop in batch:
+            if self.extents[loop] == OPEN and (loop,) not in known:
+                raise NoChainError(
+                    "a size that is known at run time only is none of an operand's"
+                )
 
     def _check_users(self, follower: Follower) -> None:
         """Nobody else may need what is not written any more."""

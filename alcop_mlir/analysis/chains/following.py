@@ -20,12 +20,19 @@ from alcop_mlir.analysis.chains.elements import (
     FLOAT,
     INTEGER,
     LONG,
+    MOST,
     NARROW_FLOATS,
     Element,
     Pool,
     within_words,
 )
-from alcop_mlir.analysis.chains.indices import Index, Indices, source_of_reshape
+from alcop_mlir.analysis.chains.indices import (
+    OPEN,
+    Index,
+    Indices,
+    NotFollowedError,
+    source_of_reshape,
+)
 from alcop_mlir.analysis.ir.loops import defining_op, filled, splat
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
@@ -50,10 +57,6 @@ _COMPUTED = frozenset(
 _EXACT = 2**53
 # Ops in a row that are computed again of indices; more are read from memory.
 _MOST_FOLLOWED = 32
-
-
-class NotFollowedError(Exception):
-    """An element is computed in a way that expressions do not have; says which."""
 
 
 @dataclass
@@ -235,7 +238,8 @@ class _Body:
         if len(self.view.reductions) > 1:
             raise NotFollowedError("several dimensions are reduced at once")
         for loop in self.view.reductions:
-            if self.view.static_size(loop) != self.follower.extents[row]:
+            size = self.view.static_size(loop)
+            if (OPEN if size is None else size) != self.follower.extents[row]:
                 raise NotFollowedError("rows of another length are reduced")
             found[loop] = (row,)
         return found
@@ -257,8 +261,13 @@ class _Body:
             return self.follower.number(constant, value.type)
         if owner.name == "linalg.index":
             index = self._loops()[owner.attributes["dim"].value]
-            extents = self.follower.extents
-            extent = math.prod(extents[loop] for loop in index)
+            extents = [self.follower.extents[loop] for loop in index]
+            if OPEN in extents[1:]:
+                raise NotFollowedError(
+                    "an index counts a size that is known at run time only"
+                )
+            # Open ones fit 32 bits too: so many rows or columns fill a memory.
+            extent = MOST if OPEN in extents else math.prod(extents)
             return self.follower.pool.index(index, extent)
         return self._op(owner, value.type)
 

@@ -4,6 +4,9 @@ The index along a dimension is a tuple of loops, outermost first: a number with 
 per loop. Reshapes take such numbers apart and put them together. Where a reshape needs
 a part of a loop, that loop has to be split: `SplitLoop` says into which extents, and
 who asked begins again with finer loops. Dimensions of extent 1 have no loop.
+
+An extent that is known at run time only is OPEN. A reshape leaves one such dimension in
+each group to what its other dimensions do not take.
 """
 
 from __future__ import annotations
@@ -19,8 +22,14 @@ from alcop_mlir.bindings import ir
 Index = tuple[int, ...]
 Indices = tuple[Index, ...]
 
+OPEN = -1
+
 _COLLAPSE = "tensor.collapse_shape"
 _EXPAND = "tensor.expand_shape"
+
+
+class NotFollowedError(Exception):
+    """An element is computed in a way that expressions do not have; says which."""
 
 
 class SplitLoop(Exception):
@@ -93,9 +102,18 @@ def _digits(
     left = list(index)
     found: dict[int, Index] = {}
     for number in reversed(group):
+        if shape[number] == ir.ShapedType.get_dynamic_size():
+            outer = [shape[one] for one in group if one < number]
+            if any(size != 1 for size in outer):
+                raise NotFollowedError(
+                    "a reshape splits sizes that are known at run time only"
+                )
+            return {**found, **dict.fromkeys(group[: len(outer)], ()), number: (*left,)}
         taken: list[int] = []
         while (missing := shape[number] // _extent(taken, extents)) > 1:
             loop = left.pop()
+            if extents[loop] == OPEN:
+                raise SplitLoop(loop, (OPEN, missing))
             if missing % extents[loop]:
                 # The dimension has an inner part of this loop alone.
                 raise SplitLoop(loop, (extents[loop] // missing, missing))

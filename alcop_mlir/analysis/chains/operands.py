@@ -15,6 +15,7 @@ from typing import Any
 from alcop_mlir.analysis.chains.indices import (
     Index,
     Indices,
+    NotFollowedError,
     SplitLoop,
     source_of_reshape,
 )
@@ -61,6 +62,8 @@ def found_in_memory(
         except SplitLoop as wanted:
             if wanted.loop not in inner:
                 raise
+            return found
+        except NotFollowedError:
             return found
         if source is None:
             return found

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.chains.elements import FLOAT, Element
-from alcop_mlir.analysis.chains.following import (
-    Follower,
+from alcop_mlir.analysis.chains.following import Follower, body_of
+from alcop_mlir.analysis.chains.indices import (
+    Indices,
     NotFollowedError,
-    body_of,
+    SplitLoop,
+    result_of_reshape,
 )
-from alcop_mlir.analysis.chains.indices import Indices, SplitLoop, result_of_reshape
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
 
@@ -58,6 +59,8 @@ def _next(found: Result, follower: Follower) -> Result | None:
         if wanted.loop in follower.kept:
             return None
         raise
+    except NotFollowedError:
+        return None
     if reshaped is not None:
         return Result(user.results[0], reshaped, found.element)
     view = linalg_view(user)

@@ -15,6 +15,7 @@ from typing import Any
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.passes import build
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
 from alcop_mlir.transforms.chains.chain_matrices import ChainMatrix, contract
 from alcop_mlir.transforms.chains.chain_parts import Partials, spoiled
@@ -22,8 +23,14 @@ from alcop_mlir.transforms.chains.row_powers import (
     first_maximum,
     row_powers,
 )
-from alcop_mlir.transforms.chains.tiled_chain import Step, TiledChain
-from alcop_mlir.transforms.chains.whole_tiles import Span, is_true
+from alcop_mlir.transforms.chains.tiled_chain import LoopNumbers, Step, TiledChain
+from alcop_mlir.transforms.chains.whole_tiles import (
+    Span,
+    divides,
+    in_part,
+    is_true,
+    spans,
+)
 from alcop_mlir.transforms.linalg.matrices import view
 from alcop_mlir.transforms.tiling.vector_code import as_vector, compute
 
@@ -36,6 +43,7 @@ _HELD_QUERIES = 1024
 class ChainLoop:
     """Builds the body of the launch.
 
+    numbers: sizes of the loops
     views:  made in front of the launch for those in the region
     block, matrix, thread: numbers of the block along rows and in the batch, and of the
             thread
@@ -44,6 +52,7 @@ class ChainLoop:
     """
 
     chain: TiledChain
+    numbers: LoopNumbers
     views: Mapping[ir.Value, ir.Value]
     block: Any
     matrix: Any
@@ -60,7 +69,7 @@ class ChainLoop:
     def build(self) -> None:
         """All of it but the terminator."""
         chain, tiles = self.chain, self.chain.tiles
-        self.batch = build.coordinates(self.matrix, chain.batch_sizes)
+        self.batch = build.coordinates(self.matrix, self.numbers.batch)
         first = self._block_row
         queries = self._operand("scores", 0, "mnk")
         queries.copy({"m": first}, self._sizes)
@@ -71,9 +80,12 @@ class ChainLoop:
         # What all tiles need is computed before them.
         scores = self._kind(tiles.columns)
         self._rows_of_scores = self._numbers(self._row, scores, 0)
-        self._end_of_columns = _number_of(build.index(chain.n), scores)
+        self._end_of_columns = _number_of(build.value(self.numbers.n), scores)
         state = [build.zero(self._kind(chain.d)), *self._first_rows()]
-        for span in self._in_part(self._spans()):
+        columns = spans(chain, self.numbers.n, first)
+        if self.partials is not None:
+            columns = in_part(columns, chain, self.part)
+        for span in columns:
             state = self._over(span, state)
         if self.partials is None:
             self._store(*state)
@@ -124,50 +136,8 @@ class ChainLoop:
         return build.add(self._block_row, self._warp_row)
 
     @property
-    def _sizes(self) -> dict[str, int]:
-        chain = self.chain
-        return {"m": chain.m, "n": chain.n, "k": chain.k, "d": chain.d}
-
-    def _spans(self) -> list[Span]:
-        """The columns that some row of the block has weights in, in turn.
-
-        Those of whole tiles, which all rows see and which exist, come first.
-        """
-        chain, tiles = self.chain, self.chain.tiles
-        lower, upper = build.index(0), build.index(chain.n)
-        if chain.first is not None:
-            least = build.most(build.add(self._block_row, chain.first), 0)
-            lower = build.mul(build.div(least, tiles.columns), tiles.columns)
-        if chain.last is not None:
-            last = build.add(self._block_row, chain.last + tiles.block_rows)
-            upper = build.least(build.most(last, 0), chain.n)
-        if chain.first is not None:
-            return [Span(lower, upper, False)]
-        whole = chain.n // tiles.columns * tiles.columns
-        if chain.last is None and whole == chain.n:
-            return [Span(lower, upper, True)]
-        middle: Any = build.index(whole)
-        if chain.last is not None:
-            seen = build.most(build.add(self._block_row, chain.last + 1), 0)
-            seen = build.mul(build.div(seen, tiles.columns), tiles.columns)
-            middle = build.least(seen, whole)
-        if chain.last is None and not whole:
-            return [Span(lower, upper, False)]
-        return [Span(lower, middle, True), Span(middle, upper, False)]
-
-    def _in_part(self, spans: list[Span]) -> list[Span]:
-        """What the block's part has of these; parts begin with the first span."""
-        if self.partials is None:
-            return spans
-        first = build.mul(self.part, self.chain.part_columns)
-        if self.chain.first is not None:
-            first = build.add(spans[0].first, first)
-        end = build.add(first, self.chain.part_columns)
-        begins = [first, *(build.most(one.first, first) for one in spans[1:])]
-        return [
-            Span(begin, build.least(one.end, end), one.is_whole)
-            for begin, one in zip(begins, spans, strict=True)
-        ]
+    def _sizes(self) -> dict[str, Number]:
+        return {letter: self.numbers.of(letter) for letter in "mnkd"}
 
     # -- operands ----------------------------------------------------------------------
 
@@ -194,10 +164,13 @@ class ChainLoop:
             else:
                 offsets.append(zero)
                 letters += loops[loop - count]
-        shape = buffer.type.shape
-        extents = [1 if n in dropped else size for n, size in enumerate(shape)]
         if not dropped:
             return buffer, letters
+        left = iter(letters)
+        extents = [
+            1 if number in dropped else self.numbers.of(next(left))
+            for number in range(len(offsets))
+        ]
         return view(buffer, offsets, extents, dropped), letters
 
     def _fragments(self, queries: ChainMatrix) -> list[Any]:
@@ -306,7 +279,7 @@ class ChainLoop:
             elements = self._computed(
                 chain.steps[role], {"scores": scores}, numbers, scores.type
             )
-        if self._is_whole or chain.n % chain.tiles.columns == 0:
+        if self._is_whole or divides(chain.tiles.columns, self.numbers.n):
             return elements
         numbers = self._numbers(column, scores.type, 1)
         exists = arith.cmpi(arith.CmpIPredicate.slt, numbers, self._end_of_columns)
@@ -366,11 +339,12 @@ class ChainLoop:
         self, op: ir.Operation, numbers: Mapping[int, ir.Value], kind: ir.Type
     ) -> Any:
         loop = op.attributes["dim"].value
-        if loop == self.chain.batch:
+        if loop not in numbers:
+            return _number_of(self.batch[loop], kind)
+        dimension = loop - self.chain.batch
+        if dimension == 0 and kind.shape == self._rows_of_scores.type.shape:
             return self._rows_of_scores
-        if loop in numbers:
-            return self._numbers(numbers[loop], kind, loop - self.chain.batch)
-        return _number_of(self.batch[loop], kind)
+        return self._numbers(numbers[loop], kind, dimension)
 
     def _read(
         self, operand: Operand, numbers: Mapping[int, ir.Value], shape: list[int]
@@ -389,7 +363,7 @@ class ChainLoop:
         )
         tiles = {"m": self.chain.tiles.block_rows, "n": self.chain.tiles.columns}
         inside = [
-            one not in letters or self._sizes[one] % tiles[one] == 0 for one in "mn"
+            one not in letters or divides(tiles[one], self._sizes[one]) for one in "mn"
         ]
         padding = build.zero(element)
         return vector.transfer_read(kind, memory, indices, by, padding, inside)
@@ -401,27 +375,43 @@ class ChainLoop:
         chain = self.chain
         given: dict[str, Any] = {"contracted": accumulators}
         if rows:
-            maximum, _, total = rows
+            maximum, total = self._with_columns(rows[0], rows[2])
             if chain.start == -math.inf:
                 total, accumulators = spoiled(
                     chain, total, accumulators, lambda one: self._along(one, chain.d)
                 )
             given = {"contracted": accumulators, "maximum": maximum, "total": total}
         step = chain.steps["result"]
-        made = self._computed(step, given, {chain.batch: self._row}, accumulators.type)
+        numbers = {chain.batch: self._row, chain.batch + 1: build.index(0)}
+        made = self._computed(step, given, numbers, accumulators.type)
         memory, letters = self._matrix(step.output, "md")
         first = {"m": self._row, "d": build.index(0)}
-        inside = [chain.m % chain.tiles.block_rows == 0, True]
+        inside = [divides(chain.tiles.block_rows, self.numbers.m), True]
         by = build.loop_map(2, [letters.index(one) for one in "md"])
         where = [first[one] for one in letters]
         vector.transfer_write(None, made, memory, where, by, inside)
+
+    def _with_columns(self, maximum: ir.Value, total: ir.Value) -> tuple[Any, Any]:
+        """Maximum and total of rows; 0 and 1 if there are no columns.
+
+        Accumulators are 0 then, as the program's are, and have to stay that.
+        """
+        if isinstance(self.numbers.n, int):
+            return maximum, total
+        is_empty = arith.cmpi(
+            arith.CmpIPredicate.eq, build.value(self.numbers.n), build.index(0)
+        )
+        return (
+            arith.select(is_empty, self._rows(0.0), maximum),
+            arith.select(is_empty, self._rows(1.0), total),
+        )
 
     def _leave(
         self, partials: Partials, accumulators: ir.Value, *rows: ir.Value
     ) -> None:
         """Write what the part has; the merge computes offsets again."""
         at = [self.part, *self.batch]
-        inside = self.chain.m % self.chain.tiles.block_rows == 0
+        inside = divides(self.chain.tiles.block_rows, self.numbers.m)
         made: dict[str, Any] = {"accumulators": accumulators}
         if rows:
             maximum, _, total = rows

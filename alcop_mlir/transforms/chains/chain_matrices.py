@@ -9,6 +9,7 @@ from typing import Any
 from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.linalg.matrices import view
 from alcop_mlir.transforms.tiling.tile_access import read_tile
 
@@ -27,7 +28,7 @@ class ChainMatrix:
     def copy(
         self,
         first: Mapping[str, Any],
-        sizes: Mapping[str, int],
+        sizes: Mapping[str, Number],
         is_whole: bool = False,
     ) -> None:
         """Copy the tile that begins at `first`, as far as the matrix has it.
@@ -40,8 +41,11 @@ class ChainMatrix:
         offsets = [first.get(loop, zero) for loop in self.loops]
         extents: list[Any] = list(shape)
         for number, loop in enumerate(self.loops):
-            if not is_whole and loop in first and sizes[loop] % shape[number]:
-                left = build.sub(sizes[loop], first[loop])
+            size = sizes[loop]
+            if is_whole or loop not in first:
+                continue
+            if not isinstance(size, int) or size % shape[number]:
+                left = build.sub(size, first[loop])
                 extents[number] = build.least(left, shape[number])
         tile = view(self.memory, offsets, extents)
         if extents == shape:

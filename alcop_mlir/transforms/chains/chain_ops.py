@@ -25,12 +25,13 @@ from typing import Any
 
 from alcop_mlir.analysis.chains.chains import Chain
 from alcop_mlir.analysis.chains.elements import Element
-from alcop_mlir.analysis.chains.indices import Index, Indices
+from alcop_mlir.analysis.chains.indices import OPEN, Index, Indices
 from alcop_mlir.analysis.chains.operands import Matrix
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.dialects import alcop
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
+from alcop_mlir.passes.sizes import Number, product, shape, values
+from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_of
 
 Body = Callable[[Sequence[Any]], Any]  # of the arguments, with that of the output
 
@@ -39,10 +40,12 @@ Body = Callable[[Sequence[Any]], Any]  # of the arguments, with that of the outp
 class ChainOps:
     """Builds the ops of a chain at the current insertion point.
 
+    sizes:   of the loops
     tensors: what is built for scores, elements, reductions and contractions
     """
 
     chain: Chain
+    sizes: Mapping[int, Number]
     tensors: dict[Element, Any] = field(default_factory=dict)
 
     def build(self, target: ir.Value) -> Any:
@@ -143,15 +146,15 @@ class ChainOps:
         kept: Indices,
         body: Body,
     ) -> Any:
-        values = [self._with_loops(one) for one in inputs]
+        read = [self._with_loops(one) for one in inputs]
         maps = [_map_of(loops, _apart(one.indices)) for one in inputs]
         maps.append(_map_of(loops, _apart(kept)))
         used = {loop for index in kept for loop in index}
         reductions = [n for n, loop in enumerate(loops) if loop not in used]
-        op = generic_on_tensors(values, [output], maps, reductions)
+        op = generic_on_tensors(read, [output], maps, reductions)
         mark = {"role": role, **(self._mark() if role == "scores" else {})}
         op.attributes[alcop.CHAIN] = alcop.to_attribute(mark)
-        kinds = [one.type.element_type for one in (*values, output)]
+        kinds = [one.type.element_type for one in (*read, output)]
         here = ir.Location.current
         block = op.regions[0].blocks.append(*kinds, arg_locs=[here] * len(kinds))
         with ir.InsertionPoint(block):
@@ -172,10 +175,10 @@ class ChainOps:
 
     def _with_loops(self, matrix: Matrix) -> Any:
         """The tensor, with a dimension for each loop."""
-        return with_loops(matrix.value, matrix.indices, self.chain.extents)
+        return with_loops(matrix.value, matrix.indices, self.sizes)
 
     def _empty(self, loops: Sequence[int], element: ir.Type) -> Any:
-        return tensor.empty([self.chain.extents[one] for one in loops], element)
+        return tensor.empty([self.sizes[one] for one in loops], element)
 
     def _filled(self, loops: Sequence[int], number: float) -> Any:
         kind = ir.F32Type.get()
@@ -242,14 +245,30 @@ def _number(index: Index, loops: Sequence[int], extents: Mapping[int, int]) -> A
     return build.add(build.mul(before, extents[last]), at)
 
 
-def with_loops(value: ir.Value, indices: Indices, extents: Mapping[int, int]) -> Any:
+def loop_sizes(chain: Chain) -> dict[int, Number]:
+    """The size of each loop: a number, or the size of an operand's dimension."""
+    found: dict[int, Number] = {}
+    for matrix in (chain.queries, chain.keys, chain.values):
+        for number, index in enumerate(matrix.indices):
+            if len(index) == 1 and chain.extents[index[0]] == OPEN:
+                found[index[0]] = size_of(matrix.value, number)
+    return {**chain.extents, **found}
+
+
+def with_loops(value: ir.Value, indices: Indices, sizes: Mapping[int, Number]) -> Any:
     """A tensor whose dimensions are indexed by one loop each, or by none."""
     if all(len(index) < 2 for index in indices):
         return value
-    apart = _apart(indices)
-    shape = [extents[index[0]] if index else 1 for index in apart]
-    kind = ir.RankedTensorType.get(shape, value.type.element_type)
-    return tensor.expand_shape(kind, value, _groups(indices), [], shape)
+    apart = [sizes[index[0]] if index else 1 for index in _apart(indices)]
+    kind = ir.RankedTensorType.get(shape(apart), value.type.element_type)
+    return tensor.expand_shape(
+        kind, value, _groups(indices), values(apart), shape(apart)
+    )
+
+
+def full_sizes(indices: Indices, sizes: Mapping[int, Number]) -> list[Number]:
+    """The size of each dimension that is indexed by these loops."""
+    return [product(sizes[loop] for loop in index) for index in indices]
 
 
 def without_loops(value: ir.Value, indices: Indices, kind: ir.Type) -> Any:

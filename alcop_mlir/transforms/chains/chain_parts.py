@@ -55,7 +55,7 @@ class Partials:
 
 def allocated(chain: TiledChain) -> Partials:
     """Buffers for all parts of a chain."""
-    rows = [chain.tiles.parts, *chain.batch_sizes, chain.m]
+    rows = [chain.tiles.parts, *chain.batch_sizes, chain.sizes.m]
     shapes = {"accumulators": [*rows, chain.d]}
     if chain.scale is not None:
         shapes |= dict.fromkeys(_OF_ROWS, rows)

@@ -29,6 +29,9 @@ _TILES_OF_MERGE = 4
 # What parts leave, written and read again, is at most this share of the keys and values
 # that they read.
 _SHARE_OF_MERGE = 4
+# What tiles are chosen for where a size is known at run time only: more than a few, and
+# no multiple of a tile, so that the last one has buffers of its own. Ours.
+OPEN_EXTENT = 1000
 # The merge is one op that reads all parts. Ours: its code grows with them.
 MOST_PARTS = 32
 
@@ -64,6 +67,7 @@ class ChainSizes:
 
     first, last: bounds of the number of a column less that of its row; None for none
     of_rows: numbers that a part leaves of a row beside accumulators
+    is_open: whether one is known at run time only, and OPEN_EXTENT here
     """
 
     batch: int
@@ -74,6 +78,7 @@ class ChainSizes:
     first: int | None = None
     last: int | None = None
     of_rows: int = 2
+    is_open: bool = False
 
 
 def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
@@ -122,12 +127,12 @@ def with_parts(
 ) -> ChainTiles:
     """The tiles with so many parts, or as many as are worth a merge; TilesError."""
     count = column_tiles(sizes, tiles)
-    most = max(min(count, MOST_PARTS), 1)
+    most = 1 if sizes.is_open else max(min(count, MOST_PARTS), 1)
     if not isinstance(given, int) or not 0 <= given <= most:
-        raise TilesError(
-            f"has {given} parts, expected 1 to {most}: a block goes over {count} tiles "
-            f"of {tiles.columns} columns"
-        )
+        why = f"a block goes over {count} tiles of {tiles.columns} columns"
+        if sizes.is_open:
+            why = "a size is known at run time only"
+        raise TilesError(f"has {given} parts, expected 1 to {most}: {why}")
     return replace(tiles, parts=given or _chosen_parts(sizes, tiles, target))
 
 
@@ -159,7 +164,7 @@ def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
     """As many as SMs have no block yet, with columns enough in each; 1 for none."""
     count = column_tiles(sizes, tiles)
     wanted = min(target.sms // block_count(sizes, tiles), MOST_PARTS)
-    if wanted < 2:
+    if sizes.is_open or wanted < 2:
         return 1
     read = tiles.columns * (sizes.k + sizes.d) * _ELEMENT_BYTES
     left = merge_bytes(replace(sizes, batch=1, m=min(sizes.m, tiles.block_rows)), 1)

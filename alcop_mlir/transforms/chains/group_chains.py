@@ -25,6 +25,9 @@ for several heads, and the result is written where the ops after it put it. Wher
 are refused, a remark at the last contraction says why; a contraction on a row of
 softmax that it can be, but for its types or sizes, is left unchanged.
 
+Sizes of the batch, of rows and of columns may be known at run time only; they are those
+of queries, keys and values.
+
 The region keeps the ops together: bufferization goes through it without copies, and no
 pass outlines or inlines it. Runs after alcop-fold-transposes, before bufferization;
 alcop-tile-chains makes a kernel of the region. Writes `alcop.chain`.
@@ -46,6 +49,8 @@ from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.chains.chain_ops import (
     ChainOps,
     found_leaves,
+    full_sizes,
+    loop_sizes,
     with_loops,
     without_loops,
 )
@@ -126,12 +131,13 @@ def _group(chain: Chain) -> None:
 
 def _region(chain: Chain) -> Any:
     where, kind = chain.result.indices, chain.result.value.type
-    target = tensor.empty(list(kind.shape), kind.element_type)
+    sizes = loop_sizes(chain)
+    target = tensor.empty(full_sizes(where, sizes), kind.element_type)
     region = scf.ExecuteRegionOp([kind], no_inline=True)
     block = region.regions[0].blocks.append()
     with ir.InsertionPoint(block):
-        part = with_loops(target, where, chain.extents)
-        made = ChainOps(chain).build(part)
+        part = with_loops(target, where, sizes)
+        made = ChainOps(chain, sizes).build(part)
         scf.YieldOp([without_loops(made, where, kind)])
     return region.results[0]
 

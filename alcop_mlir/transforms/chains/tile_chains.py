@@ -36,6 +36,9 @@ Blocks have 128 rows where these are enough to fill the target, else 64, and up 
 columns (`chain_tiles.py`). `tiles` beside the role of the scores, or the option, says
 which instead: rows of a warp, warps, columns. What is not possible is an error.
 
+Sizes that are known at run time only are numbers of the host function; tiles are chosen
+as for 1000, and columns are in one part. Of no columns at all the result is 0.
+
 Where blocks do not fill the target, and each would go over many tiles of columns, as
 for one row behind many others, columns are split into parts with blocks of their own;
 a remark says so. `parts` beside the role of the scores, or the option, says how many.
@@ -53,7 +56,6 @@ alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from alcop_mlir import diagnostics
@@ -62,6 +64,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.passes.sizes import Number, product
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.chain_parts import allocated, merge
@@ -136,28 +139,35 @@ def _launch(chain: TiledChain) -> None:
     views = _views(chain)
     parts = chain.tiles.parts
     partials = allocated(chain) if parts > 1 else None
-    groups, batch = -(-chain.m // chain.tiles.block_rows), math.prod(chain.batch_sizes)
+    numbers = chain.numbers(views)
+    groups, batch = _groups(numbers.m, chain), product(numbers.batch)
     # All along x, as grids are short along y; those of a matrix after each other, and
     # so of a part.
-    blocks = (groups * batch * parts, 1, 1)
+    blocks = (product((groups, batch, parts)), 1, 1)
     threads = (chain.tiles.warps * WARP_SIZE, 1, 1)
     launch = gpu.LaunchOp(
-        tuple(map(build.index, blocks)), tuple(map(build.index, threads))
+        tuple(map(build.value, blocks)), tuple(map(build.index, threads))
     )
     launch.operation.attributes[KERNEL] = ir.StringAttr.get(_NAME)
     body = launch.regions[0].blocks[0]
     number, _, _, thread, *_ = body.arguments
     with ir.InsertionPoint(body):
         extents = {"part": parts, "matrix": batch, "block": groups}
-        several = [name for name, extent in extents.items() if extent > 1]
+        several = [name for name, extent in extents.items() if extent != 1]
         found = build.coordinates(number, [extents[name] for name in several])
         at = dict(zip(several, found, strict=True))
         zero = build.index(0)
         part, matrix, block = (at.get(name, zero) for name in extents)
-        ChainLoop(chain, views, block, matrix, thread, part, partials).build()
+        ChainLoop(chain, numbers, views, block, matrix, thread, part, partials).build()
         gpu.TerminatorOp()
     if partials is not None:
         merge(chain, partials, views)
+
+
+def _groups(rows: Number, chain: TiledChain) -> Number:
+    """How many blocks cover the rows."""
+    tile = chain.tiles.block_rows
+    return -(-rows // tile) if isinstance(rows, int) else build.ceil_div(rows, tile)
 
 
 def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:

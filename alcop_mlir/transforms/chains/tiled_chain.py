@@ -8,7 +8,7 @@ it wrote.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
+from alcop_mlir.passes.sizes import Number, size_of
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.chains.chain_tiles import (
+    OPEN_EXTENT,
     ChainSizes,
     ChainTiles,
     TilesError,
@@ -47,6 +49,21 @@ class Step:
 
 
 @dataclass(frozen=True)
+class LoopNumbers:
+    """Sizes of loops: ints where they are known, else values of the host function."""
+
+    batch: tuple[Number, ...]
+    m: Number
+    n: Number
+    k: Number
+    d: Number
+
+    def of(self, letter: str) -> Number:
+        """That of a loop, by its letter."""
+        return {"m": self.m, "n": self.n, "k": self.k, "d": self.d}[letter]
+
+
+@dataclass(frozen=True)
 class TiledChain:
     """A region with the ops of a chain.
 
@@ -69,19 +86,27 @@ class TiledChain:
 
     @property
     def batch_sizes(self) -> list[int]:
-        """Extents of the loops of the batch."""
+        """Extents of the loops of the batch, where they are known."""
         view = self.steps["scores"].view
         return [view.static_size(loop) or 0 for loop in range(self.batch)]
 
-    @property
-    def m(self) -> int:
-        """How many rows there are."""
-        return self.sizes.m
+    def numbers(self, views: Mapping[ir.Value, ir.Value]) -> LoopNumbers:
+        """The sizes of its loops; builds those that are known at run time only.
 
-    @property
-    def n(self) -> int:
-        """How many columns of weights there are."""
-        return self.sizes.n
+        views: made in front of the region for those in it
+        """
+        view = self.steps["scores"].view
+        found: list[Number] = []
+        for loop in range(self.batch + 3):
+            buffer, number = next(
+                (views.get(one.value, one.value), one.loops.index(loop))
+                for one in view.inputs
+                if loop in one.loops
+            )
+            size = view.static_size(loop)
+            found.append(size_of(buffer, number) if size is None else size)
+        *batch, m, n, k = found
+        return LoopNumbers(tuple(batch), m, n, k, self.d)
 
     @property
     def k(self) -> int:
@@ -166,7 +191,8 @@ def _check(region: ir.Operation, steps: dict[str, Step], mark: dict[str, Any]) -
 def _sizes(steps: dict[str, Step], mark: dict[str, Any]) -> ChainSizes:
     """Extents, bounds, and what a part leaves of a row: its maximum and total."""
     view, batch = steps["scores"].view, mark["batch"]
-    extents = [view.static_size(loop) or 0 for loop in range(batch + 3)]
+    known = [view.static_size(loop) for loop in range(batch + 3)]
+    extents = [OPEN_EXTENT if size is None else size for size in known]
     m, n, k = extents[batch:]
     return ChainSizes(
         math.prod(extents[:batch]),
@@ -177,6 +203,7 @@ def _sizes(steps: dict[str, Step], mark: dict[str, Any]) -> ChainSizes:
         mark.get("first"),
         mark.get("last"),
         2 if "maximum" in steps else 0,
+        None in known,
     )
 
 

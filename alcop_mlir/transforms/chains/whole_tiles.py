@@ -1,4 +1,7 @@
-"""Tiles of columns in which every row sees every column, so that no mask is needed."""
+"""The columns that a block goes over, and what of them needs no mask.
+
+Tiles in which every row sees every column, and which exist as a whole, come first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 from alcop_mlir.analysis.chains.visible_columns import Columns, Linear, compared
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.bindings import ir
+from alcop_mlir.passes import build
+from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain
 
 
@@ -18,6 +23,56 @@ class Span:
     first: Any
     end: Any
     is_whole: bool
+
+
+def divides(tile: int, size: Number) -> bool:
+    """Whether tiles surely have no rest."""
+    return isinstance(size, int) and size % tile == 0
+
+
+def spans(chain: TiledChain, n: Number, block_row: ir.Value) -> list[Span]:
+    """The columns, of n, that some row of a block has weights in, in turn.
+
+    Those of whole tiles, which all rows see and which exist, come first.
+    """
+    tile = chain.tiles.columns
+    lower, upper = build.index(0), build.value(n)
+    if chain.last is not None:
+        last = build.add(block_row, chain.last + chain.tiles.block_rows)
+        upper = build.least(build.most(last, 0), n)
+    if chain.first is not None:
+        least = build.most(build.add(block_row, chain.first), 0)
+        return [Span(_whole(least, tile), upper, False)]
+    if chain.last is None and divides(tile, n):
+        return [Span(lower, upper, True)]
+    middle = _whole(n, tile)
+    if chain.last is not None:
+        seen = build.most(build.add(block_row, chain.last + 1), 0)
+        middle = build.least(_whole(seen, tile), middle)
+    elif middle == 0:
+        return [Span(lower, upper, False)]
+    middle = build.value(middle)
+    return [Span(lower, middle, True), Span(middle, upper, False)]
+
+
+def in_part(whole: list[Span], chain: TiledChain, part: ir.Value) -> list[Span]:
+    """What a part of the columns has of these; parts begin with the first span."""
+    first = build.mul(part, chain.part_columns)
+    if chain.first is not None:
+        first = build.add(whole[0].first, first)
+    end = build.add(first, chain.part_columns)
+    begins = [first, *(build.most(one.first, first) for one in whole[1:])]
+    return [
+        Span(begin, build.least(one.end, end), one.is_whole)
+        for begin, one in zip(begins, whole, strict=True)
+    ]
+
+
+def _whole(size: Number, tile: int) -> Any:
+    """As much of a size as are whole tiles."""
+    if isinstance(size, int):
+        return size // tile * tile
+    return build.mul(build.div(size, tile), tile)
 
 
 def is_true(op: ir.Operation, chain: TiledChain) -> bool:

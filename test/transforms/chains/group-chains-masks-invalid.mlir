@@ -234,3 +234,27 @@ func.func @values_of_other_length(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>,
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<64x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
+
+// -----
+
+// Fragments of rows are held in registers, so many as their length says.
+#id = affine_map<(m, n) -> (m, n)>
+func.func @open_rows(%q: tensor<64x?xf16>, %k: tensor<?x128xf16>, %v: tensor<128x32xf16>) -> tensor<64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<64x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<64x?xf16>, tensor<?x128xf16>) outs(%z : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %w = linalg.softmax dimension(1) ins(%s : tensor<64x128xf32>) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %ep = tensor.empty() : tensor<64x128xf16>
+  %p = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<64x128xf32>) outs(%ep : tensor<64x128xf16>) {
+  ^bb0(%a: f32, %c: f16):
+    %0 = arith.truncf %a : f32 to f16
+    linalg.yield %0 : f16
+  } -> tensor<64x128xf16>
+  %eo = tensor.empty() : tensor<64x32xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  // expected-remark @below {{not one kernel with the contraction that its weights are of: rows of a length that is known at run time only are multiplied}}
+  %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  return %o : tensor<64x32xf32>
+}
