@@ -63,6 +63,13 @@ WGMMA_TILES = (
     "block=128,64,64 warp=16,64 stages=8,2",
     "block=64,64,64 warp=16,64 stages=8,2",
 )
+# Those of which two warpgroups take one each, in turn.
+TURN_TILES = (
+    "block=128,128,64 warp=32,128 stages=6,2 mode=pingpong",
+    "block=64,256,64 warp=16,256 stages=5,2 mode=pingpong",
+)
+# Tiles that clusters of two blocks are tried with: those that read the most of B.
+_CLUSTERED = (*WGMMA_TILES[:2], TURN_TILES[0])
 _LEAST_OF_WGMMA, _ROW_ELEMENTS = 64, 8  # rows and columns; 16 bytes of f16
 
 
@@ -188,11 +195,18 @@ def _wgmma_schedules(shape: Shape, target: str, every: bool) -> Iterator[str]:
     if n % _ROW_ELEMENTS or k % _ROW_ELEMENTS:
         return
     yield ""
-    for tile in WGMMA_TILES if every else ():
-        rows, columns, _ = Schedule.parse(f"{tile} engine=wgmma").block
-        if m >= rows and n >= columns:
-            many = f" raster={_GROUP}" if m >= _GROUP * rows else ""
-            yield f"{tile}{many} engine=wgmma"
+    for tile in (*WGMMA_TILES, *TURN_TILES) if every else ():
+        schedule = Schedule.parse(f"{tile} engine=wgmma")
+        rows, columns, _ = schedule.block
+        if m < rows or n < columns:
+            continue
+        blocks = -(-m // rows) * -(-n // columns)
+        if schedule.turns > 1 and blocks <= find_target(target).sms:
+            continue  # each block has one tile
+        many = f" raster={_GROUP}" if m >= _GROUP * rows else ""
+        yield f"{tile}{many} engine=wgmma"
+        if tile in _CLUSTERED and -(-m // rows) % 2 == 0:
+            yield f"{tile}{many} cluster=2 engine=wgmma"
 
 
 def collect_items(target: str) -> Iterator[Item]:
@@ -372,6 +386,22 @@ def _check_roles(target: str) -> Iterator[Item]:
     yield _check(target, "roles", (3, 128, 128, 256), small, batched=True)
     yield _check(target, "roles", (1, 256, 256, 2048), f"{small} split_k=4")
     yield _check(target, "roles", (1, 134 * 128, 128, 200), small, emulate=False)
+    for layout, size in (("nn", 512), ("nt", 500)):
+        clusters = f"{small} cluster=2"
+        spec = Spec(
+            "matmul",
+            (1, size, 256, 448),
+            "f16",
+            "f32",
+            LAYOUTS[layout],
+            clusters,
+            target,
+        )
+        yield Item(spec, "check", "roles", ((1, size, 256, 448),), emulate=True)
+    for tile, more in itertools.product(TURN_TILES, ("", " cluster=2")):
+        schedule = f"{tile}{more} engine=wgmma"
+        many = (1, 270 * 128, 256, 200)
+        yield _check(target, "roles", many, schedule, emulate=False)
     for size in (512, 4096):
         yield _check(target, "roles", (1, size, size, size), "", False, rank=1)
 
