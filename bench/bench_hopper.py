@@ -1,6 +1,7 @@
 """Kernels of warps in roles for sm_90a: SASS of their loops, beside CUTLASS's.
 
-usage: python bench/bench_hopper.py [--size 4096] [--once]
+usage: python bench/bench_hopper.py [--size 4096] [--once] [--triton PYTHON]
+                                     [--cutile PYTHON]
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
 pingpong kernels, with B stored N x K and K x N, for sizes that are known and that are
@@ -14,7 +15,9 @@ each kernel in this process, without a cold start's CPU seconds. Needs the extra
 from __future__ import annotations
 
 import argparse
+import base64
 import json
+import os
 import re
 import resource
 import subprocess
@@ -38,6 +41,7 @@ from alcop_mlir.target import find_target
 TARGET = "sm_90a"
 STEP = 64  # elements along K that all tiles have, and that one box of TMA has
 WGMMA_STEP = 16  # elements of f16 along K of a wgmma
+HERE = Path(__file__).resolve().parent
 ADVISORY = re.compile(r"\bC75\d\d\b")  # of ptxas, where it cannot leave wgmma in flight
 
 
@@ -108,6 +112,13 @@ CUTLASS = {
     (Tile(128, 128, 6, 1, PINGPONG), "nt"): Figures(57, 36, 168, 6, 205824),
     (Tile(64, 256, 5, 1, PINGPONG), "nt"): Figures(48, 37, 168, 5, 214016),
 }
+# Stages and warps of Triton's kernels, by whether these have roles, for which it adds
+# some: as many stages as shared memory holds.
+TRITON = {
+    (128, 256): {True: (3, 4), False: (3, 8)},
+    (128, 128): {True: (4, 4), False: (4, 8)},
+    (256, 128): {True: (3, 4), False: (3, 8)},
+}
 LAYOUTS = ("nt", "nn")  # B stored N x K, and K x N
 SIZES = ("known", "open")  # open: known at run time only, with rows of 16 bytes
 
@@ -156,7 +167,7 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
         "layout": case.layout,
         "sizes": case.sizes,
         "compiler": "alcop_mlir",
-        **_loops(case, code.cubin),
+        **_loops(case, code.cubin, case.tile.boxes(case.layout)),
         "registers": kernel.registers,
         "spill_bytes": kernel.spill_bytes,
         "stages": case.tile.stages,
@@ -166,16 +177,25 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
     }
 
 
-def _loops(case: Case, cubin: bytes) -> dict[str, Any]:
-    """Of the shortest loops that multiply and that copy, per 64 elements along K."""
+def _loops(
+    case: Case, cubin: bytes, boxes: int | None = None, warpgroups: int = 2
+) -> dict[str, Any]:
+    """Of the shortest loops that multiply and that copy, per 64 elements along K.
+
+    boxes: of TMA for these; None where an iteration of the loop that copies has them,
+        or where it is the one that multiplies
+    warpgroups: that share a tile
+    """
     found = [texts for _, texts in backward_branches(disassemble(cubin))]
     multiply, wgmmas = _shortest(found, "HGMMA")
-    copy, boxes = _shortest(found, "UTMALDG")
-    steps = wgmmas / case.tile.wgmmas
+    copy, copied = _shortest(found, "UTMALDG")
+    steps = wgmmas / (case.tile.wgmmas * 2 // warpgroups)
+    copies = copied / boxes if boxes else steps if copy == multiply else 1
     names = Counter(".".join(operation(text)[0].split(".")[:2]) for text in multiply)
     return {
         "multiply": len(multiply) / steps,
-        "copy": len(copy) / (boxes / case.tile.boxes(case.layout)),
+        "per wgmma": round(len(multiply) / wgmmas, 2),
+        "copy": len(copy) / copies,
         "depbar": names["WARPGROUP.DEPBAR"] / steps,
         "arrive": names["WARPGROUP.ARRIVE"] / steps,
     }
@@ -226,9 +246,72 @@ def cutlass(case: Case) -> dict[str, Any] | None:
         "layout": case.layout,
         "compiler": "CUTLASS 4.2",
         **asdict(figures),
+        "per wgmma": round(figures.multiply / case.tile.wgmmas, 2),
         "depbar": 1,
         "spill_bytes": 0,
     }
+
+
+def tritons(case: Case, has_roles: bool, python: str) -> dict[str, Any]:
+    """Triton's record with the same tile and layout; its sizes are all run-time's."""
+    stages, warps = TRITON[case.tile.rows, case.tile.columns][has_roles]
+    config = {
+        "block": (case.tile.rows, case.tile.columns, STEP),
+        "stages": stages,
+        "warps": warps,
+        "n_by_k": case.layout == "nt",
+        "has_roles": has_roles,
+    }
+    made = _elsewhere(python, "bench.gpu.triton_hopper", config)
+    cubin = ptx.assemble(made["ptx"], find_target(TARGET))
+    assert cubin is not None
+    return {
+        "tile": case.tile.name,
+        "layout": case.layout,
+        "sizes": "open",
+        "compiler": made["compiler"] + (", roles" if has_roles else ""),
+        **_loops(case, cubin.data),
+        "registers": cubin.registers,
+        "spill_bytes": cubin.spill_bytes,
+        "stages": stages,
+        "shared_bytes": made["shared_bytes"],
+        "advisories": advisories(made["ptx"]),
+    }
+
+
+def cutiles(case: Case, python: str) -> dict[str, Any]:
+    """cuTile's record with the same tile and layout."""
+    block = (case.tile.rows, case.tile.columns, STEP)
+    config = {"block": block, "n_by_k": case.layout == "nt"}
+    made = _elsewhere(python, "bench.gpu.cutile_hopper", config)
+    cubin = base64.b64decode(made["cubin"])
+    return {
+        "tile": case.tile.name,
+        "layout": case.layout,
+        "sizes": "open",
+        "compiler": made["compiler"],
+        **_loops(case, cubin, warpgroups=1),
+    }
+
+
+def _elsewhere(python: str, module: str, config: dict[str, Any]) -> dict[str, Any]:
+    """What a module prints, as JSON, when another Python runs it."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [python, "-m", module, json.dumps(config)],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(map(str, (HERE.parent, HERE))),
+                "TRITON_CACHE_DIR": folder,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise SystemExit(f"error: {python}: {why[0]}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -236,6 +319,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--once", action="store_true", help="in this process")
+    parser.add_argument("--triton", metavar="PYTHON", help="an environment with Triton")
+    parser.add_argument("--cutile", metavar="PYTHON", help="an environment with cuTile")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -254,9 +339,21 @@ def main() -> None:
         beside = cutlass(case)
         if beside is not None and case.sizes == SIZES[0]:
             records.append(beside)
+        if given.triton and case.sizes == "open":
+            records += [tritons(case, one, given.triton) for one in (True, False)]
+        if given.cutile and case.sizes == "open":
+            records.append(cutiles(case, given.cutile))
     path = store("hopper", records)
     columns = (
-        *("multiply", "copy", "depbar", "arrive", "registers", "spill_bytes"),
+        *(
+            "multiply",
+            "per wgmma",
+            "copy",
+            "depbar",
+            "arrive",
+            "registers",
+            "spill_bytes",
+        ),
         *("stages", "shared_bytes", "cpu_seconds"),
     )
     print(f"f16 x f16 -> f16, {given.size} cubed, {TARGET}, per {STEP} along K")
