@@ -16,6 +16,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 
+BLOCK_NUMBERS = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
 SECONDS = 120.0  # for one kernel
 # What every proof takes for granted, besides what it notes itself.
 ASSUMPTIONS = (
@@ -74,7 +75,8 @@ def certify(
     entry:          by its name; None for the only one
     threads:        of a block; None where the PTX says how many
     dynamic_shared: bytes that the launch adds; None for no such memory
-    requirements:   what callers promise of parameters, by name
+    requirements:   what callers promise of parameters, by name; and of the numbers of
+                    blocks, as %ctaid.z
 
     Raises EmulationError where the text is not PTX, ConfigError for an entry,
     parameter or number of threads that it does not have.
@@ -158,7 +160,7 @@ def shared_layout(
 def _check_parameters(kernel: PtxKernel, given: Mapping[str, Requirement]) -> None:
     names = [one.name for one in kernel.parameters]
     for name in given:
-        if name not in names:
+        if name not in (*names, *BLOCK_NUMBERS):
             raise ConfigError(
                 f"{kernel.name} has no parameter '{name}', it has {', '.join(names)}"
             )

@@ -151,7 +151,10 @@ def _equality(rows: Rows) -> tuple[str, Linear] | None:
 
 def _substituted(rows: Rows, symbol: str, value: Linear) -> Rows | None:
     change = value - Linear({symbol: 1})
-    return _least(row + change * row.terms.get(symbol, 0) for row in rows.values())
+    return _least(
+        row + change * row.terms[symbol] if symbol in row.terms else row
+        for row in rows.values()
+    )
 
 
 def _cheapest(rows: Rows) -> str:

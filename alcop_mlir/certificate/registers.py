@@ -131,8 +131,9 @@ class Registers:
             count = self.threads if name[-1] == "x" else 1
             return Exact(np.full(self.threads, count, np.uint64))
         if name.startswith(("%ctaid.", "%nctaid.")):
-            term = self.symbols.plain(name, 0, _MOST_BLOCKS)
-            return Uniform(term, 0, _MOST_BLOCKS)
+            known = self.requirements.get(name)
+            most = _MOST_BLOCKS if known is None else min(known.high, _MOST_BLOCKS)
+            return Uniform(self.symbols.plain(name, 0, most), 0, most)
         if name.startswith(("%clock", "%globaltimer")) or name.startswith("%"):
             return None
         if any(name == p.name for p in self.code.kernel.parameters):

@@ -124,6 +124,8 @@ class UniformArithmetic:
         return self.fitting(term, a.low // divisor, a.high // divisor, width)
 
     def _modulo(self, a: Uniform, divisor: int, width: int) -> Uniform:
+        if 0 <= a.low and a.high < divisor:
+            return self.fitting(a.term, a.low, a.high, width)
         term = a.term - self.symbols.quotient(a.term, divisor) * divisor
         if not term.terms:
             return Uniform(term, term.constant, term.constant)

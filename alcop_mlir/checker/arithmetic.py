@@ -247,6 +247,8 @@ def _floor(a: Same, by: int, width: int) -> Same:
 
 
 def _modulo(a: Same, by: int, width: int) -> Same:
+    if 0 <= a.low and a.high < by:
+        return fitting(a.term, a.low, a.high, width)
     term = terms.plus(a.term, terms.quotient(a.term, by), -by)
     if terms.is_constant(term):
         return _constant(term.get("", 0))
@@ -331,7 +333,9 @@ def _carry(test: Holds, a: Same, b: Same) -> Term | None:
     if zero is None or len(zero) != 1 or len(zero[0]) != 2:
         return None
     fact, other = zero[0]
-    if not terms.is_constant(terms.plus(fact, other)) or terms.plus(fact, other)[""]:
+    if not terms.is_constant(terms.plus(fact, other)) or terms.plus(fact, other).get(
+        "", 0
+    ):
         return None
     common = _common(list(fact.values()))
     for symbol in fact:

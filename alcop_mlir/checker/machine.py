@@ -115,7 +115,8 @@ class Machine:
         if operand.startswith("%ntid."):
             return self.constant(self.threads if operand[-1] == "x" else 1)
         if operand.startswith(("%ctaid.", "%nctaid.")):
-            return self.symbol(operand, 0, _BLOCKS)
+            most = self.required.get(operand, (0, _BLOCKS, 1))[1]
+            return self.symbol(operand, 0, min(most, _BLOCKS))
         if operand in self.kernel.parameters:
             return self.symbol(f"&{operand}", 0, _POINTER)
         lanes = {

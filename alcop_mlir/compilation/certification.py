@@ -6,17 +6,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from alcop_mlir.certificate.api import Report, certify, find_entry
+from alcop_mlir.certificate.api import BLOCK_NUMBERS, Report, certify, find_entry
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 from alcop_mlir.manifest.kernels import (
+    AtMost,
     Condition,
     Divisible,
     Kernel,
     SizeValue,
     Variant,
+    block_counts,
 )
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.bundle import Bundle, Code
@@ -104,29 +106,52 @@ def launched_kernels(bundle: Bundle) -> list[Launched]:
 
 
 def _of_variant(bundle: Bundle, variant: Variant) -> Iterator[Launched]:
-    multiples = _multiples(variant.guard)
+    guarded = _guarded(variant.guard)
     for kernel in variant.kernels:
-        required = _requirements(bundle, kernel, multiples)
+        required = _requirements(bundle, kernel, guarded)
         threads = math.prod(kernel.block)
         yield Launched(
             kernel.module, kernel.name, threads, kernel.shared_bytes, required
         )
 
 
-def _multiples(guard: tuple[Condition, ...]) -> dict[str, int]:
-    """Of sizes that a guard names alone, what divides them."""
-    found: dict[str, int] = {}
+def _guarded(guard: tuple[Condition, ...]) -> dict[str, Requirement]:
+    """What a guard says of sizes that it names alone."""
+    found: dict[str, Requirement] = {}
     for condition in guard:
-        if isinstance(condition, Divisible) and len(condition.value.terms) == 1:
-            ((factor, names),) = condition.value.terms
-            if len(names) == 1:
-                by = condition.by // math.gcd(condition.by, factor)
-                found[names[0]] = math.lcm(found.get(names[0], 1), by)
+        if isinstance(condition, Divisible):
+            factor, name = _alone(condition.value)
+            by = condition.by // math.gcd(condition.by, factor)
+            known = Requirement(0, MOST_SIZE, by)
+        elif isinstance(condition, AtMost) and condition.least.known is not None:
+            factor, name = _alone(condition.most)
+            known = Requirement(-(-condition.least.known // max(factor, 1)), MOST_SIZE)
+        elif isinstance(condition, AtMost) and condition.most.known is not None:
+            factor, name = _alone(condition.least)
+            known = Requirement(0, condition.most.known // max(factor, 1))
+        else:
+            continue
+        if name and factor > 0:
+            found[name] = _both(found.get(name, Requirement(0, MOST_SIZE)), known)
     return found
 
 
+def _alone(value: Polynomial) -> tuple[int, str]:
+    """A number and a size, of which the value is the product; no name where of more."""
+    if len(value.terms) != 1 or len(value.terms[0][1]) != 1:
+        return 1, ""
+    ((factor, (name,)),) = value.terms
+    return factor, name
+
+
+def _both(one: Requirement, other: Requirement) -> Requirement:
+    low, high = max(one.low, other.low), min(one.high, other.high)
+    multiple = math.lcm(one.multiple, other.multiple)
+    return Requirement(max(low, 0), high, multiple)
+
+
 def _requirements(
-    bundle: Bundle, kernel: Kernel, multiples: Mapping[str, int]
+    bundle: Bundle, kernel: Kernel, guarded: Mapping[str, Requirement]
 ) -> tuple[tuple[str, Requirement], ...]:
     """What the launch promises of the parameters that are sizes."""
     entry = find_entry(parse_ptx(bundle.code_of(kernel).ptx), kernel.name)
@@ -140,6 +165,10 @@ def _requirements(
         elif isinstance(size, Polynomial):
             known = Requirement(0, _MOST_EXTENT)
         else:
-            known = Requirement(0, MOST_SIZE, multiples.get(size, 1))
+            known = guarded.get(size, Requirement(0, MOST_SIZE))
         found.append((parameter.name, known))
+    for name, blocks in zip(BLOCK_NUMBERS, kernel.grid, strict=True):
+        counts = [one for one in block_counts(blocks) if isinstance(one, int)]
+        if len(counts) == len(block_counts(blocks)):
+            found.append((name, Requirement(0, max(math.prod(counts) - 1, 0))))
     return tuple(found)

@@ -15,9 +15,10 @@ from alcop_mlir.checker.check import check
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.errors import CertificateError, ConfigError, LaunchError
 from alcop_mlir.extents import number
-from alcop_mlir.manifest.kernels import Kernel, SizeValue
+from alcop_mlir.manifest.kernels import Kernel, SizeValue, number_of_blocks
 from alcop_mlir.runtime.bundle import Bundle
 
+_AXES = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
 Found = tuple[dict[str, Any], list[str]]  # a certificate, and the kernel's parameters
 
 
@@ -77,13 +78,17 @@ class Certificates:
         found, parameters = self._known[kernel]
         values = dict(zip(parameters, kernel.arguments, strict=False))
         for one in found["requires"]:
-            argument = values.get(one["parameter"])
-            if not isinstance(argument, SizeValue):
-                raise CertificateError(f"{one['parameter']} is no size")
-            value = number(argument.size, sizes)
+            name = one["parameter"]
+            argument = values.get(name)
+            if name in _AXES:
+                value = number_of_blocks(kernel.grid[_AXES.index(name)], sizes) - 1
+            elif isinstance(argument, SizeValue):
+                name, value = str(argument.size), number(argument.size, sizes)
+            else:
+                raise CertificateError(f"its certificate requires what {name} is")
             fits = one["low"] <= value <= one["high"]
             if not fits or value % one["multiple"]:
                 raise CertificateError(
-                    f"its certificate requires {argument.size} from {one['low']} to "
+                    f"its certificate requires {name} from {one['low']} to "
                     f"{one['high']} and a multiple of {one['multiple']}, got {value}"
                 )

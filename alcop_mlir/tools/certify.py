@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TOOL = "alcop-certify"
 _SECONDS = 120
 _STATUS = {"proven": 0, "not proven": 2, "outside": 3}
-_REQUIREMENT = re.compile(r"([\w$.]+)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
+_REQUIREMENT = re.compile(r"([\w$.%]+?)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
 _MOST_DIGITS = 20
 # Options that a bundle's manifest answers.
 _FOR_PTX = ("kernel", "threads", "shared", "require", "check", "superfluous")
