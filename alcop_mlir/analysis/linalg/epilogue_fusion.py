@@ -41,12 +41,13 @@ from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.interleaved_columns import Interleaved, interleaved
-from alcop_mlir.analysis.linalg.view import Operand, view_of
+from alcop_mlir.analysis.linalg.view import Operand, linalg_view, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 
 _Access = tuple[Any, str]  # a memref that the kernel uses, by which loops
 FIRST = "0"  # instead of a loop's letter: index 0
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview")
 _BITS = (8, 16, 32)  # of elements that lanes move
 
 
@@ -114,6 +115,7 @@ class _Search:
     at_hand: memrefs whose element the kernel has in registers when the next op runs
     awaited: users of these that were not visited; without any, the search is over
     passed:  ops that are left unchanged, after the kernel
+    views:   views of memrefs at hand
     """
 
     def __init__(self, contraction: ir.Operation, noalias_arguments: bool):
@@ -125,6 +127,7 @@ class _Search:
         self.fused: list[Elementwise] = []
         self.refused: list[tuple[Any, str]] = []
         self.passed: list[Any] = []
+        self.views: list[Any] = []
         self._keep(_output(contraction), after=contraction)
 
     def visit(self, op: ir.Operation) -> None:
@@ -142,6 +145,8 @@ class _Search:
                     self._keep(element.output.value, after=op)
                 return
             self.refused.append((op, why_not))
+        elif not marked:
+            self.refused += [(op, why_not) for why_not in self._about_views(op)]
         self.passed.append(op)
         self.at_hand = [
             memref for memref in self.at_hand if not writes(op, memref, self.noalias)
@@ -150,6 +155,10 @@ class _Search:
     def _keep(self, memref: ir.Value, after: ir.Operation) -> None:
         """Add a memref to those at hand, when the op `after` has been visited."""
         self.at_hand.append(memref)
+        self._await(memref, after)
+
+    def _await(self, memref: ir.Value, after: ir.Operation) -> None:
+        """Look at the ops below `after` that use a memref."""
         start = after.operation
         users = (use.owner.operation for use in memref.uses)
         self.awaited.update(
@@ -166,6 +175,21 @@ class _Search:
         yield from _about_operands(element)
         yield from self._about_order(element)
         yield from self._about_sharing(element)
+
+    def _about_views(self, op: ir.Operation) -> Iterator[str]:
+        """Why an op that reads a view of what is at hand does not run in the kernel."""
+        if op.name in _VIEWS and op.operands[0] in (*self.at_hand, *self.views):
+            self.views.append(op.results[0])
+            self._await(op.results[0], after=op)
+        view = linalg_view(op)
+        if view is None or view.reductions or alcop.ADDED_PARTS in op.attributes:
+            return
+        read = [one.value for one in view.inputs if one.value in self.views]
+        if read:
+            yield (
+                "reads a part, or other dimensions, of what the contraction makes, "
+                f"{read[0].type}, expected its rows and columns"
+            )
 
     def _about_loops(self, element: Elementwise) -> Iterator[str]:
         view = view_of(self.contraction)

@@ -187,3 +187,25 @@ func.func @other_groups(%A: memref<64x32xf16>, %B: memref<32x128xf16>, %D: memre
   }
   return
 }
+
+// -----
+
+// Two parts of each row, as where halves of features are turned into each other. What
+// reduces rows, or adds up parts of K, is no epilogue anyway: no remark.
+#mn = affine_map<(m, n) -> (m, n)>
+#m = affine_map<(m, n) -> (m)>
+func.func @parts(%A: memref<64x32xf16>, %B: memref<32x64xf16>, %D: memref<64x32xf32>, %E: memref<64xf32>) {
+  %C = memref.alloc() : memref<64x64xf32>
+  linalg.matmul {alcop.contraction = #alcop.contraction<{lhs = "mk", rhs = "kn", init = "zero"}>} ins(%A, %B : memref<64x32xf16>, memref<32x64xf16>) outs(%C : memref<64x64xf32>)
+  %l = memref.subview %C[0, 0] [64, 32] [1, 1] : memref<64x64xf32> to memref<64x32xf32, strided<[64, 1]>>
+  %r = memref.subview %C[0, 32] [64, 32] [1, 1] : memref<64x64xf32> to memref<64x32xf32, strided<[64, 1], offset: 32>>
+  // expected-remark @+1 {{'linalg.sub' is not fused into the contraction: reads a part, or other dimensions, of what the contraction makes, memref<64x32xf32, strided<[64, 1]>>, expected its rows and columns}}
+  linalg.sub ins(%l, %r : memref<64x32xf32, strided<[64, 1]>>, memref<64x32xf32, strided<[64, 1], offset: 32>>) outs(%D : memref<64x32xf32>)
+  linalg.reduce { arith.addf } ins(%l : memref<64x32xf32, strided<[64, 1]>>) outs(%E : memref<64xf32>) dimensions = [1]
+  linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%r : memref<64x32xf32, strided<[64, 1], offset: 32>>) outs(%D : memref<64x32xf32>) attrs = {alcop.added_parts} {
+  ^bb0(%x: f32, %o: f32):
+    %s = arith.addf %x, %x : f32
+    linalg.yield %s : f32
+  }
+  return
+}
