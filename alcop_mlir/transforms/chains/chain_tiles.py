@@ -136,6 +136,12 @@ def with_parts(
     return replace(tiles, parts=given or _chosen_parts(sizes, tiles, target))
 
 
+def would_split(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> bool:
+    """Whether columns would be in parts if all sizes were known, and OPEN_EXTENT."""
+    known = replace(sizes, is_open=False)
+    return sizes.is_open and _chosen_parts(known, tiles, target) > 1
+
+
 def block_count(sizes: ChainSizes, tiles: ChainTiles) -> int:
     """How many blocks there are without parts."""
     return sizes.batch * -(-sizes.m // tiles.block_rows)

@@ -72,6 +72,7 @@ from alcop_mlir.transforms.chains.chain_tiles import (
     block_count,
     column_tiles,
     merge_bytes,
+    would_split,
 )
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
@@ -94,19 +95,25 @@ class TileChains(Pass):
         for region in walk(op, "scf.execute_region"):
             chain = read_chain(region, target, self.tiles, self.parts)
             if chain is not None:
-                if chain.tiles.parts > 1:
-                    diagnostics.remark(
-                        chain.steps["scores"].view.op, _said(chain, target)
-                    )
+                said = _said(chain, target)
+                if said is not None:
+                    diagnostics.remark(chain.steps["scores"].view.op, said)
                 _hoist_results(region)
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
 
 
-def _said(chain: TiledChain, target: Target) -> str:
-    """Into which parts columns are split, and why."""
+def _said(chain: TiledChain, target: Target) -> str | None:
+    """Into which parts columns are split, and why; why not, where they could be."""
     sizes, tiles = chain.sizes, chain.tiles
+    if would_split(sizes, tiles, target):
+        return (
+            "columns are in one part, as a size is known at run time only: few blocks "
+            f"may leave SMs of {target.name} without any"
+        )
+    if tiles.parts == 1:
+        return None
     return (
         f"columns are split into {tiles.parts} parts of {chain.part_columns}, which a "
         f"kernel merges: without parts {block_count(sizes, tiles)} blocks go over "
