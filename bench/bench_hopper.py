@@ -5,11 +5,19 @@ usage: python bench/bench_hopper.py [--size 4096] [--once] [--triton PYTHON]
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
 pingpong kernels, with B stored N x K and K x N, for sizes that are known and that are
-not, and for clusters of two blocks that share B. Of the loop that multiplies and the
-one that copies it gives the instructions per 64 elements along K; of the former also
-how often it waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile
-each kernel in this process, without a cold start's CPU seconds. Needs the extra
-`ptxas`, and nvdisasm. The raw records go to bench/results/hopper.jsonl.
+not, and for clusters of two blocks that share B; and N x K of tf32, e4m3 and s8, with
+as many bytes along K. Of the loop that multiplies and the one that copies it gives the
+instructions per 64 elements of f16 along K, 128 bytes; of the former also how often it
+waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile each kernel in
+this process, without a cold start's CPU seconds.
+
+`--triton` names the Python of an environment with Triton (the extra `anchors`): its
+kernels of the same tiles, with warps specialised and without, are compiled in the same
+run, and assembled by the same ptxas; without Triton there it is an error. `--cutile`
+does so of cuTile (`pip install cuda-tile[tileiras]`), whose own assembler makes the
+cubin. One warpgroup of its kernels has the whole tile, so that it issues twice as many
+wgmma for 64 elements: `per wgmma` is of one of them. Needs the extra `ptxas`, and
+nvdisasm. The raw records go to bench/results/hopper.jsonl.
 """
 
 from __future__ import annotations
@@ -42,6 +50,13 @@ TARGET = "sm_90a"
 STEP = 64  # elements along K that all tiles have, and that one box of TMA has
 WGMMA_STEP = 16  # elements of f16 along K of a wgmma
 HERE = Path(__file__).resolve().parent
+# The type of A and B, as in bench_sass.py or MLIR's; bytes; the instruction in SASS.
+KINDS = {
+    "f16": ("f16", 2, "HGMMA"),
+    "tf32": ("tf32", 4, "HGMMA"),
+    "e4m3": ("f8E4M3FN", 1, "QGMMA"),
+    "s8": ("s8", 1, "IGMMA"),
+}
 ADVISORY = re.compile(r"\bC75\d\d\b")  # of ptxas, where it cannot leave wgmma in flight
 
 
@@ -130,6 +145,33 @@ class Case:
     tile: Tile
     layout: str
     sizes: str = "known"
+    kind: str = "f16"
+
+    def text(self, size: int) -> str:
+        """As MLIR, of `size` cubed where that is known; f16 is stored as f16."""
+        extent = size if self.sizes == "known" else "?"
+        promised = 1 if self.sizes == "known" else 16
+        kind, _, _ = KINDS[self.kind]
+        given = "f16" if kind.startswith("f8") else kind
+        text = matmul_of((extent, extent, extent), given, self.layout, promised)
+        if self.kind == "f16":
+            return text.replace("xf32>", "xf16>").replace(": f32", ": f16")
+        return text.replace("xf16>", f"x{kind}>")
+
+    @property
+    def step(self) -> int:
+        """Elements of 128 bytes."""
+        return STEP * 2 // KINDS[self.kind][1]
+
+    @property
+    def schedule(self) -> str:
+        """As an option of the compiler, with rows of 128 bytes along K."""
+        return self.tile.schedule.replace(f",{STEP} ", f",{self.step} ")
+
+    @property
+    def name(self) -> str:
+        """For a table."""
+        return self.tile.name.replace(f"x{STEP}", f"x{self.step}")
 
 
 def cases() -> Iterator[Case]:
@@ -143,29 +185,29 @@ def cases() -> Iterator[Case]:
     for tile in tiles:
         for layout in LAYOUTS:
             yield Case(replace(tile, cluster=2), layout)
+    for kind in KINDS:
+        for tile in tiles:
+            if kind != "f16" and tile.mode == COOPERATIVE:
+                yield Case(tile, "nt", kind=kind)
 
 
 def measure(case: Case, size: int = 4096) -> dict[str, Any]:
     """The record of a kernel; `cpu_seconds` of this compile, imports left out."""
     begin = _cpu_seconds()
-    extent = size if case.sizes == "known" else "?"
-    promised = 1 if case.sizes == "known" else 16
-    text = matmul_of((extent, extent, extent), "f16", case.layout, promised)
     options = compiler.Options(
-        find_target(TARGET), Partial.parse(case.tile.schedule), variants=1
+        find_target(TARGET), Partial.parse(case.schedule), variants=1, allow_tf32=True
     )
-    # Stored as f16, as CUTLASS's are.
-    halves = text.replace("xf32>", "xf16>").replace(": f32", ": f16")
-    bundle = compiler.compile_source(inputs.read(halves), options)
+    bundle = compiler.compile_source(inputs.read(case.text(size)), options)
     ((kernel,),) = (function.kernels for function in bundle.functions)
     code = bundle.code_of(kernel)
     if code.cubin is None:
         raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
     seconds = _cpu_seconds() - begin
     return {
-        "tile": case.tile.name,
+        "tile": case.name,
         "layout": case.layout,
         "sizes": case.sizes,
+        "type": case.kind,
         "compiler": "alcop_mlir",
         **_loops(case, code.cubin, case.tile.boxes(case.layout)),
         "registers": kernel.registers,
@@ -180,14 +222,14 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
 def _loops(
     case: Case, cubin: bytes, boxes: int | None = None, warpgroups: int = 2
 ) -> dict[str, Any]:
-    """Of the shortest loops that multiply and that copy, per 64 elements along K.
+    """Of the shortest loops that multiply and that copy, per 128 bytes along K.
 
     boxes: of TMA for these; None where an iteration of the loop that copies has them,
         or where it is the one that multiplies
     warpgroups: that share a tile
     """
     found = [texts for _, texts in backward_branches(disassemble(cubin))]
-    multiply, wgmmas = _shortest(found, "HGMMA")
+    multiply, wgmmas = _shortest(found, KINDS[case.kind][2])
     copy, copied = _shortest(found, "UTMALDG")
     steps = wgmmas / (case.tile.wgmmas * 2 // warpgroups)
     copies = copied / boxes if boxes else steps if copy == multiply else 1
@@ -356,12 +398,12 @@ def main() -> None:
         ),
         *("stages", "shared_bytes", "cpu_seconds"),
     )
-    print(f"f16 x f16 -> f16, {given.size} cubed, {TARGET}, per {STEP} along K")
+    print(f"{given.size} cubed, {TARGET}, per {STEP} along K, 128 bytes")
     print_table(
-        ["tile", "layout", "sizes", "compiler", *columns, "C75xx"],
+        ["tile", "layout", "sizes", "type", "compiler", *columns, "C75xx"],
         [
             [
-                *(record.get(key, "") for key in ("tile", "layout", "sizes")),
+                *(record.get(key, "") for key in ("tile", "layout", "sizes", "type")),
                 record["compiler"],
                 *(_shown(record.get(key, "")) for key in columns),
                 " ".join(record.get("advisories", ())),
