@@ -137,7 +137,7 @@ def _guarded(guard: tuple[Condition, ...]) -> dict[str, Requirement]:
 
 
 def _alone(value: Polynomial) -> tuple[int, str]:
-    """A number and a size, of which the value is the product; no name where of more."""
+    """A number and the size that it multiplies, where that is all; else no name."""
     if len(value.terms) != 1 or len(value.terms[0][1]) != 1:
         return 1, ""
     ((factor, (name,)),) = value.terms
