@@ -86,8 +86,8 @@ def certify(
     given = dict(requirements or {})
     _check_parameters(kernel, given)
     start = time.perf_counter()
-    count = _threads(kernel, threads)
     try:
+        count = _threads(kernel, threads)
         bases, shared_bytes = shared_layout(module, kernel, dynamic_shared)
         proof = prove(module, kernel, count, shared_bytes, bases, given, seconds)
     except Alarm as alarm:
@@ -124,6 +124,8 @@ def find_entry(module: Module, name: str | None) -> PtxKernel:
 
 def _threads(kernel: PtxKernel, given: int | None) -> int:
     dims = kernel.required_threads or kernel.max_threads
+    if dims is not None and dims[1:] != (1, 1):
+        raise Outside("a block of more than one dimension", kernel.line)
     if given is None and dims is None:
         raise ConfigError(
             f"{kernel.name} does not say how many threads a block has: give --threads"

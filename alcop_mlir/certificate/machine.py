@@ -193,8 +193,10 @@ class Machine(Registers):
 def _access_bytes(ins: Instruction) -> int | None:
     """Bytes per thread, or None for what is not modelled."""
     name = ins.parts[0]
+    if ("async" in ins.parts[1:] and name != "cp") or "shared::cluster" in ins.parts:
+        return None
     if name == "ldmatrix":
-        return 16
+        return 16 if "m8n8" in ins.parts else None
     if name in ("ld", "st"):
         width = width_of(ins.parts[-1])
         count = next((int(p[1:]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)

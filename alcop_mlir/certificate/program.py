@@ -31,7 +31,16 @@ _NO_RESULT = frozenset(
 )
 ENDS = ("ret", "exit", "trap", "brkpt")
 # They move data to or from shared memory, or order such moves.
-_SYNCHRONIZING = ("bar", "barrier", "cp", "ldmatrix", "stmatrix", "mbarrier", "wgmma")
+_SYNCHRONIZING = (
+    "bar",
+    "barrier",
+    "cp",
+    "ldmatrix",
+    "stmatrix",
+    "mbarrier",
+    "wgmma",
+    "tcgen05",
+)
 # Instructions that order nothing here: a fence adds to what barriers already do.
 _LANE = ("%tid.x", "%tid.y", "%tid.z", "%laneid", "%warpid")
 

@@ -122,9 +122,8 @@ class Registers:
             return self.state.registers[name]
         if name in self.bases:
             return Exact(np.full(self.threads, self.bases[name], np.uint64))
-        if name in ("%tid.x", "%laneid", "%warpid"):
-            lanes = {"%tid.x": self._lane, "%laneid": self._lane % WARP}
-            return Exact(lanes.get(name, self._lane // WARP))
+        if name in ("%tid.x", "%laneid"):
+            return Exact(self._lane if name == "%tid.x" else self._lane % WARP)
         if name in ("%tid.y", "%tid.z"):
             return Exact(self._lane * 0)
         if name.startswith("%ntid."):

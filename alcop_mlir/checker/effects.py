@@ -37,7 +37,7 @@ def orders(ins: Instruction) -> bool:
     """Whether threads may not part ways around it."""
     if ins.parts[:2] == ["bar", "warp"]:
         return False
-    kinds = ("bar", "barrier", "cp", "mbarrier", "wgmma")
+    kinds = ("bar", "barrier", "cp", "mbarrier", "wgmma", "tcgen05")
     return is_access(ins) or ins.parts[0] in kinds
 
 

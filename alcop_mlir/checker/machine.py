@@ -122,7 +122,6 @@ class Machine:
         lanes = {
             "%tid.x": self._lane,
             "%laneid": self._lane % np.uint64(_WARP),
-            "%warpid": self._lane // np.uint64(_WARP),
             "%tid.y": self._lane * np.uint64(0),
             "%tid.z": self._lane * np.uint64(0),
         }
@@ -319,8 +318,10 @@ class Machine:
 
     def _bytes(self, ins: Instruction) -> int:
         parts = ins.parts
+        if ("async" in parts[1:] and parts[0] != "cp") or "shared::cluster" in parts:
+            return 0
         if parts[0] == "ldmatrix":
-            return 16
+            return 16 if "m8n8" in parts else 0
         if parts[0] in ("ld", "st") and parts[-1][1:].isdigit():
             counts = {"v2": 2, "v4": 4, "v8": 8}
             count = max([counts[p] for p in parts if p in counts], default=1)

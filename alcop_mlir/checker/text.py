@@ -64,7 +64,9 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     head = text[found.end() - 1 : start]
     limits = _THREADS.search(head)
     threads = 1
-    for count in limits.groups() if limits else ("0",):
+    for place, count in enumerate(limits.groups() if limits else ("0",)):
+        if place and int(count or 1) != 1:
+            raise CertificateError("a block of more than one dimension")
         threads *= int(count or 1)
     kernel = Kernel(threads)
     if head.startswith("("):

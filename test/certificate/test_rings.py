@@ -91,6 +91,24 @@ def test_outside_says_which_line() -> None:
     assert "other than all threads" in report.why
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (".reqntid 64, 1, 1", ".reqntid 32, 2, 1", "more than one dimension"),
+        ("mov.u32 %r1, %tid.x;", "mov.u32 %r1, %warpid;", "of known numbers"),
+        ("ld.shared.b32 %r6", "ld.shared::cluster.b32 %r6", "not modelled"),
+        ("ld.shared.b32 %r6, [%rd15]", "ld.b32 %r6, [%rd15]", "no known state space"),
+        ("bar.sync 0;", "mbarrier.inval.shared.b64 [%rd6];", "not modelled"),
+    ],
+)
+def test_what_the_model_does_not_have_is_outside(old: str, new: str, why: str) -> None:
+    text = Ring().text()
+    assert old in text
+    report = certify(text.replace(old, new), requirements=ANY_SIZE)
+    assert report.status == "outside"
+    assert why in report.why
+
+
 def test_a_proof_that_takes_too_long_is_none() -> None:
     report = certify(Ring().text(), requirements=ANY_SIZE, seconds=0)
     assert (report.status, report.why) == (
