@@ -11,13 +11,13 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.host.host_function import host_functions
-from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
-from alcop_mlir.schedule import Decision
-from alcop_mlir.target import DEFAULT_TARGET
+from alcop_mlir.schedule import Decision, Schedule
+from alcop_mlir.target import DEFAULT_TARGET, Target
 from alcop_mlir.transforms.schedules.modelled import (
     open_problem_of,
     problem_of,
@@ -28,6 +28,7 @@ from alcop_mlir.transforms.schedules.schedule_decision import (
     marked_contractions,
 )
 from alcop_mlir.transforms.schedules.schedule_variants import decide_variants
+from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate, estimate
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
@@ -73,6 +74,10 @@ class Tunable:
     def decide(self, chooser: Chooser) -> Decision:
         """The schedule that is compiled with, where records are those of `chooser`."""
         return decide(self.contraction, chooser.target, None, lambda: chooser)
+
+    def estimate(self, target: Target, schedule: Schedule) -> Estimate:
+        """What schedules for wgmma are chosen by."""
+        return estimate(as_in_memory(self.contraction), target, schedule)
 
 
 def find_tunable(

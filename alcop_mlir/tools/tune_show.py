@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import WGMMA, Decision, Schedule
+from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.tools.command_line import Rows, aligned, is_installed, seconds
+from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate
 from alcop_mlir.tuning.analytical import PARTS
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
@@ -91,9 +92,6 @@ def decision_rows(decision: Decision) -> Rows:
 
 def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     """The parts of the time of what was decided, and the runners-up."""
-    if decision.schedule.engine == WGMMA:
-        yield from _wgmma_rows(ranking)
-        return
     ranking = ranking.led_by(decision.schedule)
     task, prediction = ranking.task, ranking.task.prediction
     row = int(ranking.rows[0])
@@ -125,10 +123,21 @@ def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     yield "space", [f"{len(task.candidates)} legal schedules"]
 
 
-def _wgmma_rows(ranking: Ranking) -> Rows:
-    """What stands for a prediction that no model makes: the best by mma.sync."""
+def wgmma_rows(ranking: Ranking, estimated: Estimate) -> Rows:
+    """What stands for a prediction that no model makes: what it was chosen by, and the
+    best by mma.sync.
+    """
     row, task = int(ranking.rows[0]), ranking.task
     yield "time", ["not predicted: the models know schedules of mma.sync only"]
+    parts = {
+        "tensor cores": estimated.tensor_cores,
+        "shared memory": estimated.shared_memory,
+        "L2": estimated.l2,
+    }
+    cycles = [[name, f"{count:.0f} cycles"] for name, count in parts.items()]
+    yield "K step", aligned(cycles)
+    yield "limit", [f"{estimated.limit}, by an estimate that ranks tiles only"]
+    yield "stores", [f"{estimated.stores:.0f} cycles"]
     best = f"{task.candidates.schedules[row]}  {seconds(float(ranking.predicted[row]))}"
     yield "mma.sync", [f"{best} predicted, limit {task.prediction.limit(row)}"]
     yield "space", [f"{len(task.candidates)} legal schedules of mma.sync"]

@@ -122,6 +122,8 @@ def test_explain_predicts_no_time_of_what_no_model_knows(
     assert "engine=wgmma" in said
     assert "not predicted: the models know schedules of mma.sync only" in said
     assert "runners-up" not in said
+    for part in ("tensor cores", "shared memory", "L2"):
+        assert re.search(rf"{part} +\d+ cycles", said)
 
 
 def test_batches_on_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target
+from alcop_mlir.transforms.schedules.warpgroup_estimate import estimate
 from alcop_mlir.transforms.schedules.warpgroup_schedule import warpgroup_schedule
 from alcop_mlir.transforms.schedules.warpgroup_variants import warpgroup_variants
 from alcop_mlir.variants import ScheduleVariant
@@ -46,6 +47,27 @@ def test_steps_are_rows_of_128_bytes(contraction: Contraction, step: int) -> Non
     assert isinstance(found, Schedule)
     assert found.block == (128, 256, step)
     assert found.stages == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "cluster", "mode", "limit"),
+    [
+        # L2 limits blocks alone, shared memory those of clusters.
+        (4096, 4096, 2, "cooperative", "tensor cores"),
+        # One row of tiles makes no clusters.
+        (60, 4096, 1, "cooperative", "shared memory"),
+        # Stores are long against K.
+        (4096, 256, 2, "pingpong", "shared memory"),
+    ],
+)
+def test_blocks_are_in_clusters_and_take_turns(
+    m: int, k: int, cluster: int, mode: str, limit: str
+) -> None:
+    contraction = replace(HALVES, m=m, k=k)
+    found = warpgroup_schedule(contraction, TARGET)
+    assert isinstance(found, Schedule)
+    assert (found.cluster, found.mode) == (cluster, mode)
+    assert estimate(contraction, TARGET, found).limit == limit
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,9 @@ Chosen of a list of tiles by an estimate of cycles, for a contraction whose copi
 be those of TMA: of types that wgmma multiplies, as memory holds them, in rows that are
 multiples of 16 bytes apart. `unfit` says why a contraction is none.
 
-A K step of a block takes as long as the tensor cores multiply, or as its shared memory
-is read by them and written by TMA, whichever is more; blocks that run on an SM together
-share both. 4096 operations of f16 and 128 bytes a cycle and SM are those of an H100
-(989.5e12 a second on 132 SMs at 1.83 GHz; CUDA programming guide, shared memory);
-elements of half the bytes have twice the operations. That both have one port to shared
-memory is not measured: the estimate ranks tiles, and predicts no time.
+`warpgroup_estimate.py` says what is estimated. Blocks along M are in clusters of two
+where L2 limits a step else, and two warpgroups take tiles in turn where stores are long
+against K.
 
 Parts of K as in the default schedule: where blocks are for less than half of the SMs.
 
@@ -19,7 +16,6 @@ multiplies them as f16. Their accumulators are less exact so, see `warpgroups.py
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -28,11 +24,15 @@ from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.element_types import (
     EIGHT_BIT_FLOATS,
     ROUNDED_INPUTS,
-    element_bytes,
 )
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.schedule import CHOSEN_RASTER, WGMMA, Schedule
-from alcop_mlir.target import CP_ASYNC_BYTES, WGMMA_M, Target
+from alcop_mlir.schedule import CHOSEN_RASTER, PINGPONG, WGMMA, Schedule
+from alcop_mlir.target import CP_ASYNC_BYTES, WARPGROUP, WGMMA_M, Target
+from alcop_mlir.transforms.schedules.warpgroup_estimate import (
+    blocks_of,
+    estimate,
+    is_persistent,
+)
 
 # (block M, block N), rows of a warp; in order of preference.
 _TILES = (
@@ -50,13 +50,9 @@ _STEP_BYTES = 128  # of a row along K: the widest swizzle
 _STAGES = (8, 7, 6, 5, 4, 3)
 _IN_FLIGHT = 2  # register stages: a group of wgmma stays in flight
 _ACROSS_K = ("f16", "bf16")  # that wgmma transposes: PTX ISA, wgmma.mma_async
-_OPERATIONS, _SHARED_BYTES = 4096, 128  # a cycle and SM
-_BYTES_OF_OPERATIONS = 2  # of an element that is multiplied at that rate
-# Cycles from the launch of a block to its first wgmma, and for its stores.
-_START = 1500.0
-_STORED_BYTES = 24.0  # of C, a cycle and SM: 4.8e12 a second on 132 SMs at 1.83 GHz
 LEAST_STEPS = 3  # of K: fewer fill no ring
 _LARGEST_RANK = 5  # of a tensor map
+_IN_TURN = 128 * 128  # elements of C: 128 registers of each thread
 _PARTS_OF_K = (8, 4, 2)
 _LEAST_PART = 1024
 
@@ -66,7 +62,8 @@ def warpgroup_schedule(
 ) -> Schedule | str:
     """The schedule that is best by the estimate; why wgmma is not for it, if not.
 
-    in_parts: whether K may be split
+    in_parts: whether K may be split, blocks be in clusters and take tiles in turn: all
+        of which takes sizes that are known
     The target has wgmma.
     """
     contraction = as_in_memory(contraction)
@@ -86,8 +83,14 @@ def warpgroup_schedule(
             f"{least}"
         )
     if in_parts:
-        found = [one for best in found for one in _in_parts(contraction, target, best)]
-    return min(found, key=lambda one: _cycles(contraction, target, one))
+        found = [one for best in found for one in _variants(contraction, target, best)]
+
+    def cost(schedule: Schedule) -> tuple[float, float]:
+        """What is not the limit tells apart what is equally long."""
+        estimated = estimate(contraction, target, schedule)
+        return estimated.total, estimated.shared_memory
+
+    return min(found, key=cost)
 
 
 def unfit(contraction: Contraction) -> str:
@@ -164,8 +167,8 @@ def _with_tile(
     contraction: Contraction, target: Target, tile: tuple[int, int], rows: int
 ) -> Schedule | None:
     """With as many stages as fit; None where none do, or A cannot be read so."""
-    if rows * 4 > WGMMA_M and contraction.lhs.index("k") < contraction.lhs.index("m"):
-        return None  # groups of 8 rows are apart only where rows are along K
+    if rows * WARPGROUP > WGMMA_M and not _has_rows_along_k(contraction):
+        return None
     k, step = contraction.k or 0, _step(contraction)
     for stages in _STAGES:
         schedule = Schedule(
@@ -185,12 +188,60 @@ def _with_tile(
     return None
 
 
+def _variants(
+    contraction: Contraction, target: Target, schedule: Schedule
+) -> Iterator[Schedule]:
+    """The schedule, in parts, in turn and in clusters, as far as that is possible."""
+    for one in _in_parts(contraction, target, schedule):
+        yield one
+        if one.split_k == 1:
+            yield from _in_clusters(contraction, one)
+    turns = _in_turn(contraction, target, schedule)
+    if turns is not None:
+        yield turns
+        yield from _in_clusters(contraction, turns)
+
+
+def _in_clusters(contraction: Contraction, schedule: Schedule) -> Iterator[Schedule]:
+    """In clusters of two blocks along M, where these make whole clusters."""
+    clusters = replace(schedule, cluster=2)
+    try:
+        resources.check_cluster(clusters, contraction.m)
+    except ConfigError:
+        return
+    yield clusters
+
+
+def _in_turn(
+    contraction: Contraction, target: Target, schedule: Schedule
+) -> Schedule | None:
+    """A tile of one warpgroup by two in turn; None where it is none, or blocks are few.
+
+    An accumulator has as many registers as in a tile of two warpgroups twice as large.
+    """
+    rows, columns, _ = schedule.block
+    repeats = rows // WGMMA_M
+    if rows * columns != _IN_TURN or (
+        repeats > 1 and not _has_rows_along_k(contraction)
+    ):
+        return None
+    warp = (repeats * WGMMA_M // WARPGROUP, columns)
+    turns = replace(schedule, warp=warp, mode=PINGPONG)
+    blocks = blocks_of(contraction, turns)
+    return turns if is_persistent(turns, blocks, target) else None
+
+
+def _has_rows_along_k(contraction: Contraction) -> bool:
+    """Whether warps may have more than 16 rows: groups of 8 are apart only there."""
+    return contraction.lhs.index("k") > contraction.lhs.index("m")
+
+
 def _in_parts(
     contraction: Contraction, target: Target, schedule: Schedule
 ) -> Iterator[Schedule]:
     """The schedule, and with K in parts where many SMs have no block."""
     yield schedule
-    blocks, k = _blocks(contraction, schedule), contraction.k or 0
+    blocks, k = blocks_of(contraction, schedule), contraction.k or 0
     if contraction.is_batched or not 0 < blocks < target.sms / 2:
         return
     for parts in _PARTS_OF_K:
@@ -198,30 +249,3 @@ def _in_parts(
         if is_whole and blocks * parts <= target.sms:
             yield replace(schedule, split_k=parts)
             return
-
-
-def _blocks(contraction: Contraction, schedule: Schedule) -> int:
-    sizes = zip((contraction.m or 0, contraction.n or 0), schedule.block, strict=False)
-    return math.prod(-(-size // extent) for size, extent in sizes) * (
-        contraction.batch or 1
-    )
-
-
-def _cycles(contraction: Contraction, target: Target, schedule: Schedule) -> float:
-    """Estimated cycles of all blocks."""
-    rows, columns, step = schedule.block
-    size = contraction.element_bytes
-    rate = _OPERATIONS * _BYTES_OF_OPERATIONS / size
-    products = 2 * rows * columns * step / rate
-    read = rows / WGMMA_M * (WGMMA_M + columns) * step * size
-    written = (rows + columns) * step * size
-    per_step = max(products, (read + written) / _SHARED_BYTES)
-    together = resources.cost(schedule, target, size).blocks_per_sm
-    blocks = _blocks(contraction, schedule) * schedule.split_k
-    steps = -(-(contraction.k or 0) // (step * schedule.split_k))
-    at_once = min(together, -(-blocks // target.sms))
-    waves = -(-blocks // (target.sms * at_once))
-    stored = rows * columns * element_bytes(contraction.out_type) / _STORED_BYTES
-    each = steps * per_step * at_once + stored * at_once
-    summed = _START if schedule.split_k > 1 else 0.0
-    return waves * (each + _START) + summed
