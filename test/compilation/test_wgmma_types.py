@@ -14,7 +14,9 @@ from test_eight_bit_floats import LARGEST, ROUNDING, SCALED, decoded, drawn
 from test_warp_roles import MODES, run
 
 from alcop_mlir.compilation import compiler, inputs
+from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.bundle import Bundle
+from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import find_target
 
@@ -256,6 +258,20 @@ def test_batches_have_maps_of_three_dimensions(case: Case) -> None:
     c = np.stack([case.zeros(m, n)] * 3)
     want = [case.product(*pair) for pair in zip(a, b, strict=True)]
     np.testing.assert_array_equal(run(bundle, [a, b, c]), want)
+
+
+@pytest.mark.parametrize("case", [TF32, CASES[-1]], ids=[NAMES[0], NAMES[-1]])
+def test_extreme_numbers_are_within_the_bound(case: Case) -> None:
+    """By the reference: infinities, NaN, denormals, the largest; tf32 is rounded."""
+    bundle = compiled(
+        case.text(128, 64, 512), schedule_of(case, 64, 64, "16,64", 128, "3,2")
+    )
+    function = bundle.functions[0]
+    before = checking.random_arrays(function, seed=1)
+    after = {name: array.copy() for name, array in before.items()}
+    given = [after[one.name] for one in function.parameters]
+    Program(bundle, device="emulator")(*given)
+    assert checking.check(function, before, after).ok
 
 
 @pytest.mark.parametrize("out", ["bf16", E4])
