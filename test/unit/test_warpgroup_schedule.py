@@ -55,7 +55,7 @@ def test_steps_are_rows_of_128_bytes(contraction: Contraction, step: int) -> Non
         # L2 limits blocks alone, shared memory those of clusters.
         (4096, 4096, 2, "cooperative", "tensor cores"),
         # One row of tiles makes no clusters.
-        (60, 4096, 1, "cooperative", "shared memory"),
+        (60, 4096, 1, "cooperative", "L2"),
         # Stores are long against K.
         (4096, 256, 2, "pingpong", "shared memory"),
     ],
