@@ -17,6 +17,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
+from alcop_mlir.analysis.linalg.elementwise import is_scalar_code
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, view_of
 from alcop_mlir.bindings import ir
 
@@ -112,9 +113,14 @@ def _ops_from(first: ir.Operation) -> Iterator[Any]:
 
 
 def _computes_elements(op: ir.Operation, sources: dict[Any, frozenset[int]]) -> bool:
-    """Whether it computes an element of each that is read at the same place."""
+    """Whether it computes elements of those at the same indices of what it reads.
+
+    By arithmetic alone, as an epilogue: nothing is asserted, or looked up.
+    """
     view = linalg_view(op)
     if view is None or len(op.results) != 1 or not is_element_wise(view):
+        return False
+    if view.block is None or not is_scalar_code(view.block):
         return False
     return all(
         one.loops == tuple(range(view.rank))

@@ -204,6 +204,32 @@ func.func @transposed(%x: tensor<64x32xf16>, %w: tensor<64x32xf16> {alcop.weight
 
 // -----
 
+// What asserts is no epilogue of theirs.
+// CHECK-LABEL: @asserting(
+// CHECK-COUNT-2: linalg.matmul
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
+func.func @asserting(%x: tensor<64x32xf16>, %w: tensor<16x32xf16> {alcop.weight}, %v: tensor<16x32xf16> {alcop.weight}) -> tensor<64x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  // expected-remark @below {{contractions of one input are not made one: 'linalg.generic' reads one of them, and can be its epilogue}}
+  %d = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %v : tensor<64x32xf16>, tensor<16x32xf16>) outs(%i : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%c, %d : tensor<64x16xf32>, tensor<64x16xf32>) outs(%e : tensor<64x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.cmpf one, %b, %zero : f32
+    cf.assert %s, "expected no zero"
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<64x16xf32>
+  return %r : tensor<64x16xf32>
+}
+
+// -----
+
 // A number is not a tensor.
 
 #all = affine_map<(m, n) -> (m, n)>
