@@ -200,6 +200,21 @@ class Runner:
             apart if apart.any() else None,
         )
 
+    def _whole_warps(self, cohort: Cohort, pc: int, mask: Array) -> Mask | bool:
+        """The lanes at an .aligned barrier whose warps are there as one.
+
+        The others wait for the rest; those that have waited are among them.
+        """
+        known = cohort.parked.pop(pc, None)
+        shape = (cohort.blocks, cohort.warps, LANES)
+        full = np.broadcast_to(mask if known is None else mask | known, shape)
+        wanted = np.ones((1, 1, 1), bool) if cohort.alive is None else cohort.alive
+        held = full & (wanted & ~full).any(axis=2, keepdims=True)
+        if held.any():
+            cohort.parked[pc] = held
+        together = live(full & ~held)
+        return together if isinstance(together, bool | None) else compact(together)
+
     def _account(self, cohort: Cohort, span: Span, mask: Mask, count: int) -> None:
         """Counts `count` instructions for every warp with an active lane."""
         cohort.issued += count
@@ -252,7 +267,12 @@ class Runner:
             self._exit(cohort, mask, end.ins)
         elif end.kind == "barrier":
             assert end.barrier is not None
-            self.barriers.arrive(cohort, span.stop - 1, end.barrier, mask)
+            pc, call = span.stop - 1, end.barrier
+            here: Mask | bool = mask
+            if call.aligned and mask is not None:
+                here = self._whole_warps(cohort, pc, mask)
+            if not isinstance(here, bool):
+                self.barriers.arrive(cohort, pc, call, here)
         elif end.wait is not None:
             self.waits.reach(cohort, span.stop - 1, end.wait, mask)
         elif end.kind == "table":

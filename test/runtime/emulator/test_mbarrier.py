@@ -403,3 +403,41 @@ OUT:
     text = module(DECLARED + body, ["u64"], target="sm_90", version="8.0")
     with pytest.raises(EmulationError, match="there is no mbarrier at shared byte 0"):
         launch(text, None, (1,), (64,), [np.zeros(1, np.uint32)], schedule="descending")
+
+
+# Lane 0 of warp 0 waits for warp 1, while the rest of its warp is at a barrier of both.
+WAITS_ALONE = """
+    .shared .align 8 .b8 bar[8]; .reg .b32 %i, %n; .reg .pred %p, %q; .reg .b64 %out;
+    mov.u32 %i, %tid.x; setp.ne.u32 %p, %i, 0; ld.param.u64 %out, [p0];
+    @!%p mbarrier.init.shared.b64 [bar], 1;
+    bar.sync 1;
+    @%p bra OTHERS;
+L:  mbarrier.try_wait.parity.shared.b64 %q, [bar], 0;
+    @!%q bra L;
+    mov.u32 %n, 20;
+SLOW:
+    sub.u32 %n, %n, 1; setp.ne.u32 %q, %n, 0; @%q bra SLOW;
+OTHERS:
+    setp.ne.u32 %p, %i, 32; @%p bra MEET;
+    mbarrier.arrive.shared.b64 _, [bar];
+MEET:
+    bar.sync 0, 64;
+    mad.wide.u32 %out, %i, 4, %out; st.global.u32 [%out], %i;
+"""
+
+
+@in_every_mode
+def test_lanes_at_a_barrier_wait_for_the_rest(visibility: str, schedule: str) -> None:
+    text = module(WAITS_ALONE, ["u64"], target="sm_90", version="8.0")
+    out = np.full(64, 99, np.uint32)
+    options = {"visibility": visibility, "schedule": schedule}
+    result = launch(text, None, (1,), (64,), [out], **options)
+    assert result.hazards == ()
+    np.testing.assert_array_equal(out, np.arange(64))
+
+
+def test_lanes_of_a_warp_at_two_barriers() -> None:
+    apart = WAITS_ALONE.replace("OTHERS:", "bar.sync 0, 64; OTHERS:", 1)
+    text = module(apart, ["u64"], target="sm_90", version="8.0")
+    with pytest.raises(EmulationError, match=r"a part of .* waits for the rest of"):
+        launch(text, None, (1,), (64,), [np.zeros(64, np.uint32)])

@@ -43,7 +43,7 @@ WHAT = {
     MBARRIER_OVERWRITTEN: "write over an mbarrier that has no mbarrier.inval before; "
     "shared byte {byte} is written by warp {warp}",
     NO_PROXY_FENCE: "no fence.proxy.async between: shared byte {byte} was written by "
-    "warp {other} and is read through the async proxy, for warp {warp}",
+    "{other} and is read through the async proxy, for warp {warp}",
     WRITE_WHILE_READ: "write over what an operation issued by {other}, and not "
     "waited for, still reads; shared byte {byte} is written by warp {warp}",
     WRITE_AFTER_READ: "{pair}: shared byte {byte} was read by {other} and is "
