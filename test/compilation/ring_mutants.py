@@ -16,10 +16,13 @@ INIT = "nvgpu.mbarrier.init"
 LOAD = "nvgpu.tma.async.load"
 FINISH = "nvvm.wgmma.wait.group.sync.aligned"
 BARRIER = "gpu.barrier"
-_LEFT_OUT = (WAIT, ARRIVE, EXPECT, INIT, LOAD, FINISH, BARRIER)
-_TWICE = (ARRIVE, EXPECT, LOAD, INIT)
+FENCE = "nvvm.fence.mbarrier.init"
+FAR, BLOCK, PLACE = "nvvm.mbarrier.arrive", "nvvm.mapa", "llvm.getelementptr"
+MEET = "nvvm.cluster.wait"
+_LEFT_OUT = (WAIT, ARRIVE, EXPECT, INIT, LOAD, FINISH, BARRIER, FENCE, FAR)
+_TWICE = (ARRIVE, EXPECT, LOAD, INIT, FAR)
 # Operands: of the slot, the parity, the count of arrivals or bytes.
-_SLOT = {WAIT: 3, ARRIVE: 1, EXPECT: 2, INIT: 2}
+_SLOT = {WAIT: 3, ARRIVE: 1, EXPECT: 2, INIT: 2, PLACE: 1}
 _NUMBER = {INIT: 1, EXPECT: 1}
 _PARITY = 1
 _SLOTS = 4
@@ -71,6 +74,14 @@ def _changes(op: Any) -> Iterator[tuple[str, Callable[[], None]]]:
             yield f"number {step:+}", lambda step=step: _add(op, _NUMBER[op.name], step)
     if op.name == WAIT:
         yield "other parity", lambda: _negate(op, _PARITY)
+    if op.name == MEET:
+        yield "left out", lambda: _left_out_with_last(op)
+    if op.name == BLOCK:
+        yield "block 0", lambda: _set(op, 1, 0)
+    if op.name == LOAD and str(op.operands[len(op.operands) - 1].type) == "i16":
+        for mask in (1, 2):
+            number = len(op.operands) - 1
+            yield f"mask {mask}", lambda n=number, mask=mask: _set(op, n, mask)
     if op.name == LOAD:
         yield "into the slot of another", lambda: _other_target(op)
     if op.name == FINISH:
@@ -85,7 +96,7 @@ def _changes(op: Any) -> Iterator[tuple[str, Callable[[], None]]]:
                 yield f"number {step:+}", lambda step=step: _add(op, 1, step)
     if op.name == "scf.if" and _matters(op):
         yield "always", lambda: _always(op)
-    if op.name in _LEFT_OUT and op.name not in (INIT, BARRIER):
+    if op.name in _LEFT_OUT and op.name not in (INIT, BARRIER, FENCE):
         yield from _moved(op)
 
 
@@ -121,9 +132,17 @@ def _moved(op: Any) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def _matters(op: Any) -> bool:
-    if op.name in _LEFT_OUT or op.name == "vector.contract":
+    if op.name in (*_LEFT_OUT, MEET) or op.name == "vector.contract":
         return True
-    return any(one.name in _LEFT_OUT for one in _inside(op))
+    return any(one.name in (*_LEFT_OUT, MEET) for one in _inside(op))
+
+
+def _left_out_with_last(op: Any) -> None:
+    """An op, and the one before it."""
+    ops = [one.operation for one in op.block.operations]
+    last = ops[ops.index(op) - 1]
+    op.erase()
+    last.erase()
 
 
 def _copy(op: Any) -> None:

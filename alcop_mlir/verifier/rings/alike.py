@@ -22,7 +22,8 @@ from alcop_mlir.verifier.rings.numbers import (
     plus,
     times,
 )
-from alcop_mlir.verifier.rings.run import Process, Run
+from alcop_mlir.verifier.rings.processes import Process
+from alcop_mlir.verifier.rings.run import Run
 
 
 def key(run: Run) -> Hashable:

@@ -43,7 +43,8 @@ def key(state: State, alive: Sequence[int]) -> Hashable:
                 min(one.ended - state.clocks[p][first + number], _FAR) for p in alive
             ),
             ranks[first + number][one.ended],
-            (one.made[0], ranks[one.made[0]][one.made[1]]),
+            (one.made[0], ranks[one.made[0]][one.made[1]], one.fenced),
+            tuple((p, ranks[p][time]) for p, (time, _) in sorted(one.far.items())),
         )
         for number, one in enumerate(state.mbarriers)
     )
@@ -84,6 +85,7 @@ def _all_times(state: State, alive: Sequence[int]) -> Iterator[Clock]:
         yield one.done
         yield _only(state, dict([one.made]))
         yield _only(state, {p: time for p, (time, _) in one.passed.items()})
+        yield _only(state, {p: time for p, (time, _) in one.far.items()})
     for slot in state.slots.values():
         yield _only(state, slot.read)
         yield _only(state, {first + slot.phase[0]: slot.phase[1]})

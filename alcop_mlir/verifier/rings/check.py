@@ -13,6 +13,8 @@ loops in loops over tiles, with other trip counts in each tile:
 - accumulators are used when their group has ended
 - nobody waits for ever, and nothing is left over: no phase begun, no slot unread, no
   group unfinished
+- in clusters, of which all blocks are run: that their mbarriers are seen, and there as
+  long as others arrive at them
 
 *One order of time is enough.* Threads that do the same are one process
 (`threads.lanes`). No process branches on what it finds in memory or on who came first,
@@ -36,13 +38,13 @@ another trip count, the same one for all that have the same bound.
 What is assumed: all threads of a block get the same sizes, counters do not overflow,
 copies and wgmma end at last, and a copy brings all bytes of its box. Lanes of a warp
 meet at ops with `.aligned`; that all of them come is checked. Mbarriers are those of
-PTX ISA, "Asynchronous barriers"; in a single block their init needs no fence but a
-barrier, since copies use them by the generic proxy. Slots are written by copies alone,
+PTX ISA, "Asynchronous barriers"; within a block their init needs no fence but a
+barrier, since copies use them by the generic proxy. Blocks of a cluster get the same
+numbers but that of the block. Slots are written by copies alone,
 another op that stores into them is refused: so no fence between proxies is needed.
 Global memory is not looked at.
 
-What is not understood is an error too: nothing is shown of it. Kernels with clusters
-are left out.
+What is not understood is an error too: nothing is shown of it.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ from alcop_mlir.verifier.rings.code import Compiler, Instruction, Register
 from alcop_mlir.verifier.rings.events import LOAD, Ops
 from alcop_mlir.verifier.rings.kernel import Kernel
 from alcop_mlir.verifier.rings.numbers import Question, with_answer
+from alcop_mlir.verifier.rings.processes import Place, Process
 from alcop_mlir.verifier.rings.records import Wrong
-from alcop_mlir.verifier.rings.run import Place, Process, Run
+from alcop_mlir.verifier.rings.run import Run
 from alcop_mlir.verifier.rings.state import State
 from alcop_mlir.verifier.rings.threads import Threads, lanes
 from alcop_mlir.verifier.rings.unproven import Unproven
@@ -66,8 +69,7 @@ from alcop_mlir.verifier.violations import Violation
 
 _KERNELS = ("gpu.launch", "gpu.func")
 _MOST_STATES = 1_000
-# In clusters, and where alcop-lower-mma has run.
-_NOT_PLAYED = ("nvvm.cluster.arrive", "nvvm.wgmma.mma_async")
+_NOT_PLAYED = ("nvvm.wgmma.mma_async",)  # where alcop-lower-mma has run
 
 
 def check_rings(op: ir.Operation) -> list[Violation]:
@@ -133,7 +135,7 @@ def _start(kernel: Any) -> Run:
     common = Kernel(Ops(kernel), Threads.of(kernel))
     processes, places = [], []
     largest = 0
-    for one in lanes(common.threads.count, common.signatures()):
+    for one in lanes(common.threads, common.signatures()):
         compiler = Compiler(common, one.first)
         code = compiler.compile()
         accumulators = frozenset(compiler.accumulators())
@@ -144,9 +146,11 @@ def _start(kernel: Any) -> Run:
         places.append(Place(0, registers))
         largest = max(largest, *(_compared(step) for step in code))
     names = [str(buffer) for _, buffer in common.ops.buffers.values()]
-    state = State.at_start(len(processes), common.ops.mbarriers, names)
+    blocks = [process.lanes.block for process in processes]
+    count = common.threads.blocks
+    state = State.at_start(blocks, common.ops.mbarriers, names, count)
     long = common.atoms.long()
-    return Run(processes, common.atoms, places, state, {}, long, largest + 1)
+    return Run(processes, common.atoms, places, state, {}, long, largest + 1, count)
 
 
 def _compared(step: Instruction) -> int:

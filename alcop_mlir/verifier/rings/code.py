@@ -34,6 +34,7 @@ _GIVEN = (
     "memref.dim",
     "memref.extract_strided_metadata",
 )
+_AXES = 3  # arguments of gpu.launch: first the numbers of the block
 _NO_SUMS = None
 
 
@@ -269,7 +270,7 @@ class Compiler:
 
     def _of(self, value: Any, is_sum: bool = False) -> Any:
         """A number that is known of a value, or the register that holds it."""
-        if isinstance(value, int):
+        if value is None or isinstance(value, int):
             return value
         if value in self.kernel.of_lanes:
             return self.kernel.of_lanes[value][self.thread]
@@ -285,7 +286,10 @@ class Compiler:
             op = owner.owner if isinstance(owner, ir.Block) else owner
             raise Unproven(op.operation, "makes a number that roles depend on")
         register = self._register(value)
-        self.start[register.number] = self.kernel.atoms.named(_name(value))
+        name = _name(value)
+        if self.kernel.threads.blocks > 1 and _is_of_block(value):
+            name = (name, self.thread // self.kernel.threads.block)
+        self.start[register.number] = self.kernel.atoms.named(name)
         return register
 
     def _is_leaf(self, value: Any) -> bool:
@@ -321,6 +325,14 @@ def _is_outside(value: Any, kernel: Any) -> bool:
             return isinstance(owner, ir.Block) and owner.owner.operation == kernel
         op = op.parent.operation if op.parent is not None else None
     return True
+
+
+def _is_of_block(value: Any) -> bool:
+    """Whether a number is one of the block, others of its cluster have other ones."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return owner.owner.operation.name == "gpu.launch" and value.arg_number < _AXES
+    return owner.operation.name == "gpu.block_id"
 
 
 def _name(value: Any) -> Any:

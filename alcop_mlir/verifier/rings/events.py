@@ -14,6 +14,7 @@ from typing import Any
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import READ, inside, root, slot_accesses
 from alcop_mlir.verifier.rings.unproven import Unproven
+from alcop_mlir.verifier.values import constant
 
 LOAD = "nvgpu.tma.async.load"
 CREATE = "nvgpu.mbarrier.create"
@@ -21,11 +22,14 @@ CONTRACT = "vector.contract"
 _TRANSFER = "vector.transfer_read"
 _WGMMA = "alcop.wgmma"
 _REINTERPRET = "memref.reinterpret_cast"
+_CLUSTER_ARRIVE, _CLUSTER_WAIT = "nvvm.cluster.arrive", "nvvm.cluster.wait"
 _ALIGNED = ("nvvm.setmaxregister", "nvvm.elect.sync")
 _SUMS = 2  # operand of a contraction
 # What these do matters not for rings; others of their dialects may.
 _HARMLESS = (
     CREATE,
+    "nvgpu.mbarrier.get",
+    "nvvm.mapa",
     "nvgpu.tma.prefetch.descriptor",
     "nvgpu.tma.create.descriptor",
     "nvvm.prefetch",
@@ -125,11 +129,36 @@ class Ops:
 
     def _arrive(self, op: Any) -> Event:
         _takes(op, 2)
-        return Event("arrive", (op.operands[1], 0), self._mbarrier(op, 0))
+        return Event("arrive", (op.operands[1], 0, None), self._mbarrier(op, 0))
+
+    def _arrive_far(self, op: Any) -> Event:
+        """At an mbarrier of a block of the cluster, by its address there."""
+        _takes(op, 1)
+        address = op.operands[0]
+        index: Any = 0
+        maker = _maker(address)
+        if maker is not None and maker.name == "llvm.getelementptr":
+            _takes(maker, 2)
+            if str(maker.attributes["elem_type"]) != "i64":
+                raise Unproven(op, "expected an address in steps of 8 bytes")
+            index, maker = maker.operands[1], _maker(maker.operands[0])
+        block = None
+        if maker is not None and maker.name == "nvvm.mapa":
+            block, maker = maker.operands[1], _maker(maker.operands[0])
+        if maker is not None and maker.name == "llvm.inttoptr":
+            maker = _maker(maker.operands[0])
+        if maker is None or maker.name != "nvgpu.mbarrier.get":
+            raise Unproven(op, "arrives at an address that is not known")
+        first, count = self._mbarrier(maker, 0)
+        start = constant(maker.operands[1])
+        if start is None:
+            raise Unproven(op, "arrives at an address that is not known")
+        return Event("arrive", (index, 0, block), (first + start, count - start))
 
     def _expect(self, op: Any) -> Event:
         _takes(op, 3)
-        return Event("arrive", (op.operands[2], op.operands[1]), self._mbarrier(op, 0))
+        operands = (op.operands[2], op.operands[1], None)
+        return Event("arrive", operands, self._mbarrier(op, 0))
 
     def _wait(self, op: Any) -> Event:
         return Event("wait", (op.operands[3], op.operands[1]), self._mbarrier(op, 0))
@@ -140,16 +169,28 @@ class Ops:
     def _load(self, op: Any) -> Event:
         """A box into a slot: its first element, and how many."""
         *_, coordinates, _, mask, predicate = op.attributes["operandSegmentSizes"]
-        if mask or predicate:
-            raise Unproven(op, "has a mask or a predicate")
+        if predicate:
+            raise Unproven(op, "has a predicate")
         number, buffer = self.buffers[root(op.operands[0])]
         first, elements = _part(op, buffer)
         if elements * buffer.bits % 8:
             raise Unproven(op, "copies no whole bytes")
         size = elements * buffer.bits // 8
         slot = op.operands[3 + coordinates]
+        blocks = op.operands[4 + coordinates] if mask else None
         data = (self._mbarrier(op, 1), number, buffer, elements, size)
-        return Event("fill", (slot, first), data)
+        return Event("fill", (slot, first, blocks), data)
+
+    def _meet_cluster(self, op: Any) -> Event | None:
+        """Arrive and wait, one right behind the other: what is between has no order."""
+        ops = [one.operation for one in op.block.operations]
+        place = ops.index(op)
+        names = [one.name for one in ops[place - 1 : place + 1] if place]
+        if op.name == _CLUSTER_ARRIVE:
+            names = [one.name for one in ops[place : place + 2]]
+        if names != [_CLUSTER_ARRIVE, _CLUSTER_WAIT]:
+            raise Unproven(op, f"expected '{_CLUSTER_WAIT}' behind '{_CLUSTER_ARRIVE}'")
+        return Event("meet_cluster") if op.name == _CLUSTER_WAIT else None
 
     def _contract(self, op: Any) -> Event:
         """A wgmma of tiles that it reads itself; it ends its group, or goes on."""
@@ -192,8 +233,17 @@ _TABLE = {
     "nvgpu.mbarrier.try_wait.parity": Ops._wait,
     "nvvm.wgmma.wait.group.sync.aligned": Ops._finish,
     LOAD: Ops._load,
+    "nvvm.mbarrier.arrive": Ops._arrive_far,
     "gpu.barrier": lambda self, op: Event("meet_block"),
+    _CLUSTER_ARRIVE: Ops._meet_cluster,
+    _CLUSTER_WAIT: Ops._meet_cluster,
+    "nvvm.fence.mbarrier.init": lambda self, op: Event("fence_mbarriers"),
 }
+
+
+def _maker(value: Any) -> Any:
+    """The op that makes a value; None of a block's argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _takes(op: Any, operands: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import inside
 from alcop_mlir.verifier.rings.events import Event, Ops, is_wgmma
 from alcop_mlir.verifier.rings.numbers import Atoms
@@ -75,7 +76,7 @@ class Kernel:
             if event is not None:
                 found = True
                 self.events[op] = event
-                wanted += [one for one in event.operands if not isinstance(one, int)]
+                wanted += [one for one in event.operands if isinstance(one, ir.Value)]
         if found:
             self.eventful.add(op)
         return found

@@ -32,6 +32,8 @@ class Mbarrier:
     landed:   bytes of copies that were issued for it
     clock:    what those knew who have arrived in this phase
     done:     the same, of the phase that has ended last
+    fenced:   whether other blocks see that it is initialised
+    far:      what processes of other blocks did last: when, and by which op
     passed:   who has seen the end of that phase: when, and by which op
     waiting:  who waits, and for the end of how many phases
     arrivals: the op that arrived last, and the one that expects bytes
@@ -49,6 +51,8 @@ class Mbarrier:
     passed: dict[int, tuple[int, Any]] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)
     arrivals: tuple[Any, Any] = (None, None)
+    fenced: bool = False
+    far: dict[int, tuple[int, Any]] = field(default_factory=dict)
 
     def clone(self) -> Mbarrier:
         """An independent copy."""
@@ -58,6 +62,7 @@ class Mbarrier:
             done=[*self.done],
             passed={**self.passed},
             waiting={**self.waiting},
+            far={**self.far},
         )
 
 

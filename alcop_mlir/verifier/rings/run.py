@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.verifier.rings.code import Instruction, Loop, Register
@@ -21,49 +21,12 @@ from alcop_mlir.verifier.rings.numbers import (
     plus,
     times,
 )
-from alcop_mlir.verifier.rings.records import Wrong
+from alcop_mlir.verifier.rings.processes import Place, Process
+from alcop_mlir.verifier.rings.records import Slot, Wrong
 from alcop_mlir.verifier.rings.state import State
-from alcop_mlir.verifier.rings.threads import Lanes
 from alcop_mlir.verifier.rings.unproven import Unproven
 
 _TURN = 20_000  # instructions of a process without an event: it never ends
-
-
-@dataclass(frozen=True)
-class Process:
-    """Threads that do the same.
-
-    live:         the registers that are still read, before each instruction
-    accumulators: registers that hold some
-    bounds:       registers that are compared with the index of a loop alone
-    """
-
-    lanes: Lanes
-    code: Sequence[Instruction]
-    live: Sequence[frozenset[int]]
-    accumulators: frozenset[int]
-    bounds: frozenset[int]
-
-
-@dataclass
-class Place:
-    """Where a process is.
-
-    at:         its instruction
-    registers:  what they hold
-    question:   what has to be known for it to go on
-    iterations: of loops, for messages
-    """
-
-    at: int
-    registers: list[Any]
-    question: Question | None = None
-    iterations: dict[int, int] = field(default_factory=dict)
-
-    def clone(self) -> Place:
-        """An independent copy."""
-        registers, iterations = [*self.registers], {**self.iterations}
-        return replace(self, registers=registers, iterations=iterations)
 
 
 class _Paused(Exception):
@@ -76,8 +39,9 @@ class _Paused(Exception):
 class Run:
     """All processes, together. `advance` raises `Wrong` at the first thing wrong.
 
-    long:  numbers that are surely more than `LONG`
-    limit: numbers that are not known are compared with smaller ones only, but by loops
+    long:   numbers that are surely more than `LONG`
+    blocks: of the cluster
+    limit:  numbers that are not known are compared with smaller ones only, but by loops
     """
 
     processes: Sequence[Process]
@@ -87,6 +51,7 @@ class Run:
     known: Knowledge
     long: Collection[Terms]
     limit: int
+    blocks: int
 
     def clone(self) -> Run:
         """An independent copy, which may be told other answers."""
@@ -275,10 +240,20 @@ class Run:
         return self._meet(number, self._warp(number), [one.op])
 
     def _meet_block(self, number: int, one: Instruction) -> int | None:
-        everyone = range(len(self.processes))
-        if any(self.at(other).kind != one.kind for other in everyone):
+        block = self._block(number)
+        met = [n for n in range(len(self.processes)) if self._block(n) == block]
+        return self._meet_all(number, one, met)
+
+    def _meet_cluster(self, number: int, one: Instruction) -> int | None:
+        return self._meet_all(number, one, list(range(len(self.processes))))
+
+    def _meet_all(self, number: int, one: Instruction, met: list[int]) -> int | None:
+        if any(self.at(other).kind != one.kind for other in met):
             return None
-        return self._meet(number, list(everyone), [self.at(n).op for n in everyone])
+        return self._meet(number, met, [self.at(other).op for other in met])
+
+    def _block(self, number: int) -> int:
+        return self.processes[number].lanes.block
 
     def _meet(self, number: int, met: list[int], ops: list[Any]) -> int | None:
         """Let processes go on together once all are here."""
@@ -293,29 +268,37 @@ class Run:
     def _are_here(self, processes: list[int], ops: list[Any]) -> bool:
         return all(self.at(one).op in ops for one in processes)
 
-    def _mbarrier(self, number: int, one: Instruction, group: Any, slot: int) -> int:
+    def _mbarrier(self, group: Any, slot: int, block: int) -> int:
         first, count = group
         if not 0 <= slot < count:
             raise Wrong(f"mbarrier {slot} does not exist, expected 0 to {count - 1}")
-        return first + slot
+        if not 0 <= block < self.blocks:
+            raise Wrong(f"block {block} of the cluster does not exist")
+        return block * (len(self.state.mbarriers) // self.blocks) + first + slot
+
+    def _fence_mbarriers(self, number: int, one: Instruction) -> int:
+        self.state.fence_mbarriers(number)
+        return self.places[number].at + 1
 
     def _initialise(self, number: int, one: Instruction) -> int:
         slot, count = self._whole(number, one)
-        mbarrier = self._mbarrier(number, one, one.data, slot)
+        mbarrier = self._mbarrier(one.data, slot, self._block(number))
         threads = self.processes[number].lanes.threads
         self.state.initialise(number, mbarrier, count, threads)
         return self.places[number].at + 1
 
     def _arrive(self, number: int, one: Instruction) -> int:
-        slot, size = self._whole(number, one)
-        mbarrier = self._mbarrier(number, one, one.data, slot)
+        slot, size, block = self._whole(number, one)
+        if block is None:
+            block = self._block(number)
+        mbarrier = self._mbarrier(one.data, slot, block)
         threads = self.processes[number].lanes.threads
         self.state.arrive(number, mbarrier, threads, size, one.op)
         return self.places[number].at + 1
 
     def _wait(self, number: int, one: Instruction) -> int | None:
         slot, parity = self._whole(number, one)
-        mbarrier = self._mbarrier(number, one, one.data, slot)
+        mbarrier = self._mbarrier(one.data, slot, self._block(number))
         if number not in self.state.mbarriers[mbarrier].waiting:
             self.state.target(number, mbarrier, parity)
         if not self.state.passes(number, mbarrier, one.op):
@@ -323,19 +306,32 @@ class Run:
         return self.places[number].at + 1
 
     def _fill(self, number: int, one: Instruction) -> int:
-        at, first = self._whole(number, one)
+        at, first, mask = self._whole(number, one)
         group, buffer, of, elements, size = one.data
-        mbarrier = self._mbarrier(number, one, group, at)
         slot, start = divmod(first, of.elements)
         if not 0 <= slot < of.slots or start + elements > of.elements:
             raise Wrong(f"copies beyond slot {slot} of {of}")
         threads = self.processes[number].lanes.threads
         part = (start, start + elements)
-        self.state.fill(number, (buffer, slot), part, size, mbarrier, threads, one.op)
+        if mask is None:
+            mask = 1 << self._block(number)
+        for block in (n for n in range(mask.bit_length()) if mask >> n & 1):
+            mbarrier = self._mbarrier(group, at, block)
+            there = (self._buffer(buffer, block), slot)
+            self.state.fill(number, there, part, size, mbarrier, threads, one.op)
         return self.places[number].at + 1
 
+    def _buffer(self, buffer: int, block: int) -> int:
+        return block * (len(self.state.names) // self.blocks) + buffer
+
+    def _own(self, number: int, buffers: list[int], slots: list[int]) -> list[Slot]:
+        """Slots of the block of a process."""
+        block = self._block(number)
+        own = [self._buffer(buffer, block) for buffer in buffers]
+        return list(zip(own, slots, strict=True))
+
     def _read(self, number: int, one: Instruction) -> int:
-        for slot in zip(one.data, self._whole(number, one), strict=True):
+        for slot in self._own(number, one.data, self._whole(number, one)):
             self.state.read(number, slot)
         return self.places[number].at + 1
 
@@ -351,7 +347,7 @@ class Run:
         if following is None:
             return None
         for other in warp:
-            self.state.issue(other, list(zip(buffers, slots, strict=True)), one.op)
+            self.state.issue(other, self._own(number, buffers, slots), one.op)
             reader = self.state.readers[other]
             self.places[other].registers[results[other]] = reader.made
             if ends:
@@ -381,6 +377,7 @@ _KINDS: dict[str, Any] = {
     name: getattr(Run, f"_{name}")
     for name in (
         "compute compare move enter loop branch jump end meet_warp meet_block "
-        "initialise arrive wait fill read multiply finish use_sums"
+        "meet_cluster fence_mbarriers initialise arrive wait fill read multiply finish "
+        "use_sums"
     ).split()
 }

@@ -28,8 +28,9 @@ from alcop_mlir.verifier.rings.records import (
 class State:
     """All of it. Methods raise `Wrong`.
 
-    names: of the buffers
-    fills: how often each buffer was filled
+    names:  of the buffers
+    fills:  how often each buffer was filled
+    blocks: of each process, and of each mbarrier
     """
 
     names: Sequence[str]
@@ -38,10 +39,22 @@ class State:
     slots: dict[Slot, Filled]
     readers: list[Reader]
     fills: list[int]
+    blocks: tuple[Sequence[int], Sequence[int]]
 
     @staticmethod
-    def at_start(processes: int, mbarriers: list[str], names: list[str]) -> State:
-        """Before anything has run."""
+    def at_start(
+        of_processes: Sequence[int], mbarriers: list[str], names: list[str], blocks: int
+    ) -> State:
+        """Before anything has run.
+
+        of_processes: the block of each
+        mbarriers, names: of a block, of which there are so many
+        """
+        processes, count = len(of_processes), len(mbarriers)
+        where = [f" of block {n}" if blocks > 1 else "" for n in range(blocks)]
+        mbarriers = [f"{one}{block}" for block in where for one in mbarriers]
+        names = [f"{one}{block}" for block in where for one in names]
+        owners = [number // count for number in range(len(mbarriers))]
         size = processes + len(mbarriers)
         return State(
             names,
@@ -50,6 +63,7 @@ class State:
             {},
             [Reader() for _ in range(processes)],
             [0] * len(names),
+            (of_processes, owners),
         )
 
     def clone(self) -> State:
@@ -92,6 +106,13 @@ class State:
         one.count = one.pending = count
         one.made = (process, self._tick(process)[process])
 
+    def fence_mbarriers(self, process: int) -> None:
+        """Let other blocks see the mbarriers that the process has initialised."""
+        time = self._tick(process)[process]
+        for one in self.mbarriers:
+            if one.count and one.made[0] == process:
+                one.made, one.fenced = (process, time), True
+
     def target(self, process: int, number: int, parity: int) -> int:
         """For the end of how many phases a wait is, by what the process knows."""
         one = self._seen(process, number)
@@ -130,13 +151,16 @@ class State:
         one.pending -= threads
         one.expected += size * threads
         one.arrivals = (op, op if size else one.arrivals[1])
-        self._contribute(process, one)
+        self._contribute(process, number, op)
         if not one.pending and one.landed > one.expected:
             raise Wrong(self._bytes(one))
         self._end_phase(number)
 
-    def _contribute(self, process: int, one: Mbarrier) -> None:
+    def _contribute(self, process: int, number: int, op: Any) -> None:
+        one = self.mbarriers[number]
         one.clock = list(map(max, one.clock, self._tick(process)))
+        if self._is_far(process, number):
+            one.far[process] = (self.clocks[process][process], op)
 
     def _in_phase(self, process: int, number: int, what: str) -> Mbarrier:
         """The mbarrier, if it is sure which phase the process means."""
@@ -156,7 +180,15 @@ class State:
         maker, time = one.made
         if self.clocks[process][maker] < time:
             raise Wrong(f"{one.name} is used with no barrier since it is initialised")
+        if self._is_far(process, number) and not one.fenced:
+            raise Wrong(
+                f"{one.name} is used by another block, with no fence of its init"
+            )
         return one
+
+    def _is_far(self, process: int, number: int) -> bool:
+        """Whether an mbarrier is in another block."""
+        return self.blocks[0][process] != self.blocks[1][number]
 
     def _known(self, process: int, number: int) -> int:
         return self.clocks[process][len(self.clocks) + number]
@@ -192,8 +224,11 @@ class State:
         one = self._in_phase(process, number, "copies into a slot for")
         phase = (number, one.ended + 1)
         filled = self.slots.setdefault(slot, Filled())
+        self._refill(process, slot)
         if filled.phase != phase:
-            self._refill(process, slot, filled)
+            if filled.number >= 0 and not filled.used:
+                name = self._name(slot)
+                raise Wrong(f"{name} is filled again, and nothing has read it")
             count = self.fills[slot[0]]
             self.slots[slot] = filled = replace(
                 filled, number=count, phase=phase, parts=(), used=False, op=op
@@ -203,14 +238,14 @@ class State:
             raise Wrong(f"{self._name(slot)} is filled twice in a phase of {one.name}")
         filled.parts += (part,)
         one.landed += size * threads
-        self._contribute(process, one)
+        self._contribute(process, number, op)
         if not one.pending and one.landed > one.expected:
             raise Wrong(self._bytes(one))
         self._end_phase(number)
 
-    def _refill(self, process: int, slot: Slot, filled: Filled) -> None:
+    def _refill(self, process: int, slot: Slot) -> None:
         """Check that what lies in a slot is no longer needed."""
-        clock, name = self.clocks[process], self._name(slot)
+        clock, name, filled = self.clocks[process], self._name(slot), self.slots[slot]
         for reader in self.readers:
             if reader.reads(slot):
                 raise Wrong(f"{name} is filled while a group of wgmma may read it")
@@ -219,8 +254,6 @@ class State:
                 f"{name} is filled while warps may still read it: no wait is for its "
                 "release by all of them"
             )
-        if filled.number >= 0 and not filled.used:
-            raise Wrong(f"{name} is filled again, and nothing has read it")
 
     def read(self, process: int, slot: Slot) -> None:
         """Read a slot at once."""
@@ -296,6 +329,22 @@ class State:
                     f"{one.count} arrivals when the kernel ends",
                     one.arrivals[0],
                 )
+        for number, one in enumerate(self.mbarriers):
+            for process, (time, op) in one.far.items():
+                if not self._is_awaited(number, process, time):
+                    raise Wrong(
+                        f"{one.name} may be gone: its block does not wait for this",
+                        op,
+                    )
+
+    def _is_awaited(self, number: int, process: int, time: int) -> bool:
+        """Whether a process of an mbarrier's block ends knowing of what another did."""
+        own = self.blocks[1][number]
+        return any(
+            clock[process] >= time
+            for clock, block in zip(self.clocks, self.blocks[0], strict=True)
+            if block == own
+        )
 
     def stuck(self, process: int, number: int) -> Wrong:
         """Why a wait never ends."""

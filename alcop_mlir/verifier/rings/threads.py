@@ -1,4 +1,4 @@
-"""Which threads of a block do the same: `Threads` and `warps`.
+"""Which threads of a block, or of a cluster of blocks, do the same: `Threads`, `lanes`.
 
 A value that is computed of the number of a thread, of constants and by ops of a warp
 (`gpu.shuffle` of one lane, `nvvm.elect.sync`) is known for each thread of the block.
@@ -26,10 +26,15 @@ PerThread = tuple[int, ...]
 
 @dataclass
 class Threads:
-    """The values of a kernel that say which thread runs."""
+    """The values of a kernel that say which thread runs.
+
+    block:  threads of a block
+    blocks: of a cluster, along x; 1 without clusters
+    """
 
     kernel: Any
-    count: int
+    block: int
+    blocks: int
     _known: dict[Any, int | PerThread | None] = field(default_factory=dict)
 
     @staticmethod
@@ -38,7 +43,15 @@ class Threads:
         sizes = _block(kernel)
         if sizes is None or sizes[1:] != (1, 1) or sizes[0] % WARP:
             raise Unproven(kernel, "expected a known number of whole warps along x")
-        return Threads(kernel, sizes[0])
+        clusters = _cluster(kernel)
+        if clusters is None or clusters[1:] != (1, 1):
+            raise Unproven(kernel, "expected clusters of known sizes along x")
+        return Threads(kernel, sizes[0], clusters[0])
+
+    @property
+    def count(self) -> int:
+        """Threads of the cluster, numbered block by block."""
+        return self.block * self.blocks
 
     def values(self, value: ir.Value) -> int | PerThread | None:
         """What a value is, in all threads or in each; None where it depends on more."""
@@ -52,12 +65,13 @@ class Threads:
             is_launch = owner.owner.operation.name == "gpu.launch"
             if not is_launch or value.arg_number not in _LAUNCH_THREADS:
                 return None
-            is_x = value.arg_number == _LAUNCH_THREADS[0]
-            return tuple(range(self.count)) if is_x else 0
+            return self._along_x(value.arg_number == _LAUNCH_THREADS[0])
         op = owner.operation
         if op.name in _NUMBERS:
-            is_x = str(op.attributes.get("dimension")) not in _OTHER_AXES
-            return tuple(range(self.count)) if is_x else 0
+            return self._along_x(_is_x(op))
+        if op.name == "gpu.cluster_block_id":
+            ranks = [thread // self.block for thread in range(self.count)]
+            return _alike(ranks) if _is_x(op) else 0
         if op.name in _LANES:
             return tuple(thread % WARP for thread in range(self.count))
         if op.name == "nvvm.elect.sync":
@@ -67,6 +81,9 @@ class Threads:
         if not is_computable(op):
             return None
         return self._computed(op)
+
+    def _along_x(self, is_x: bool) -> int | PerThread:
+        return tuple(t % self.block for t in range(self.count)) if is_x else 0
 
     def _shuffled(self, op: Any, value: ir.Value) -> int | PerThread | None:
         """Of one lane to all of its warp."""
@@ -111,20 +128,25 @@ class Lanes:
     first:   one of them
     threads: how many they are
     warp:    number of the warp, or of those that are alike, among all
+    block:   number of its block in the cluster
     """
 
     first: int
     threads: int
     warp: int
+    block: int
 
 
-def lanes(count: int, signatures: Sequence[tuple[Any, ...]]) -> list[Lanes]:
-    """The processes of a block: threads with equal signatures, warp by warp.
+def lanes(threads: Threads, signatures: Sequence[tuple[Any, ...]]) -> list[Lanes]:
+    """The processes of a cluster: threads with equal signatures, warp by warp.
 
     Of warps that are alike the first stands for itself, and the second for all others:
     what orders these two orders any two.
     """
-    warps = [tuple(signatures[first : first + WARP]) for first in range(0, count, WARP)]
+    warps = [
+        (first // threads.block, tuple(signatures[first : first + WARP]))
+        for first in range(0, threads.count, WARP)
+    ]
     found: list[Lanes] = []
     seen: Counter[Any] = Counter()
     number = 0
@@ -134,11 +156,31 @@ def lanes(count: int, signatures: Sequence[tuple[Any, ...]]) -> list[Lanes]:
             continue
         others = warps.count(warp) - 1
         alike = others if seen[warp] == 2 else 1
-        for signature, threads in Counter(warp).items():
-            first = place * WARP + warp.index(signature)
-            found.append(Lanes(first, threads * alike, number))
+        block, of_lanes = warp
+        for signature, count in Counter(of_lanes).items():
+            first = place * WARP + of_lanes.index(signature)
+            found.append(Lanes(first, count * alike, number, block))
         number += 1
     return found
+
+
+def _is_x(op: Any) -> bool:
+    has_axis = "dimension" in op.attributes
+    return not has_axis or str(op.attributes["dimension"]) not in _OTHER_AXES
+
+
+def _cluster(kernel: Any) -> tuple[int, ...] | None:
+    """Blocks of a cluster along x, y and z; None where they are not known."""
+    if kernel.name == "gpu.func":
+        if "known_cluster_size" not in kernel.attributes:
+            return (1, 1, 1)
+        return tuple(kernel.attributes["known_cluster_size"])
+    view = kernel.opview
+    given = (view.clusterSizeX, view.clusterSizeY, view.clusterSizeZ)
+    if given[0] is None:
+        return (1, 1, 1)
+    sizes = [constant(one) for one in given]
+    return None if None in sizes else tuple(one or 0 for one in sizes)
 
 
 def _block(kernel: Any) -> tuple[int, int, int] | None:
