@@ -1,5 +1,8 @@
 """Which runs are alike: of equal keys the same follows.
 
+Of runs that differ in what processes know of each other, one in which they know less is
+followed for all: each check is that something is known.
+
 A loop whose bound is not known is seen from its end: how many iterations are left, of
 what is known of its bound, not how many there were. That is all that matters of the
 bound where no process begins such a loop anew, in the same iteration of the loops
@@ -9,6 +12,7 @@ around it, and where it is compared with small numbers alone; else the key has i
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.verifier.rings import alike_states as states
@@ -26,8 +30,27 @@ from alcop_mlir.verifier.rings.processes import Process
 from alcop_mlir.verifier.rings.run import Run
 
 
-def key(run: Run) -> Hashable:
-    """Equal for runs of which the same follows; see `rings.check`."""
+@dataclass
+class Seen:
+    """Runs that were followed: by key what their processes know."""
+
+    known: dict[Hashable, list[int]] = field(default_factory=dict)
+    count: int = 0
+
+    def covers(self, run: Run) -> bool:
+        """Whether a run that knows no more was followed; else this one now is."""
+        knowledge = states.knowledge(run.state, run.alive())
+        others = self.known.setdefault(_key(run), [])
+        if any(other & knowledge == other for other in others):
+            return True
+        others[:] = [other for other in others if other & knowledge != knowledge]
+        others.append(knowledge)
+        self.count += 1
+        return False
+
+
+def _key(run: Run) -> Hashable:
+    """Equal for runs of which the same follows, but for what processes know."""
     alive = run.alive()
     relative = {
         about

@@ -1,4 +1,9 @@
-"""Which states of mbarriers and slots are alike.
+"""Which states of mbarriers and slots are alike, and what processes know in each.
+
+What one process knows of another is only ever compared with times that are kept: of
+reads of slots, of waits for the last phase, of inits; of phases with those in which
+slots were filled, and with the last two. So for each that knows something, and each of
+these, one bit says all.
 
 This file does not depend on MLIR.
 """
@@ -7,92 +12,97 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from alcop_mlir.verifier.rings.records import Clock
+from alcop_mlir.verifier.rings.records import Clock, Filled, Mbarrier
 from alcop_mlir.verifier.rings.state import State
-
-_FAR = 2  # phases: who knows that much less of an mbarrier may not use it
 
 
 def key(state: State, alive: Sequence[int]) -> Hashable:
-    """Equal for states from which the same follows, for processes that go on.
+    """What is the same of states that are alike but for what processes know."""
+    mbarriers = tuple(_mbarrier(one) for one in state.mbarriers)
+    slots = tuple((slot, _slot(state, slot[0], one)) for slot, one in _slots(state))
+    return mbarriers, slots, tuple(_reader(state, process) for process in alive)
 
-    Only orders of times of one process matter, and parities of phases: times are
-    replaced by their ranks, and phases by how long ago they have ended.
+
+def knowledge(state: State, alive: Sequence[int]) -> int:
+    """What processes know, and what they will learn of mbarriers, as bits.
+
+    With more of them set the same is right: whatever is checked is that something is
+    known.
     """
-    ranks = [
-        {time: rank for rank, time in enumerate(sorted(set(times)))}
-        for times in zip(*_all_times(state, alive), strict=True)
-    ]
-
-    def ranked(clock: Clock) -> tuple[int, ...]:
-        return tuple(rank[time] for rank, time in zip(ranks, clock, strict=True))
-
-    first = len(state.clocks)
-    mbarriers = tuple(
-        (
-            one.count,
-            one.ended % 2,
-            one.pending,
-            one.expected,
-            one.landed,
-            ranked(one.clock),
-            ranked(one.done),
-            tuple((p, ranks[p][time]) for p, (time, _) in sorted(one.passed.items())),
-            tuple((p, one.ended - n) for p, n in sorted(one.waiting.items())),
-            tuple(
-                min(one.ended - state.clocks[p][first + number], _FAR) for p in alive
-            ),
-            ranks[first + number][one.ended],
-            (one.made[0], ranks[one.made[0]][one.made[1]], one.fenced),
-            tuple((p, ranks[p][time]) for p, (time, _) in sorted(one.far.items())),
-        )
-        for number, one in enumerate(state.mbarriers)
-    )
-    slots = tuple(
-        (
-            slot,
-            state.fills[slot[0]] - one.number,
-            (one.phase[0], ranks[first + one.phase[0]][one.phase[1]]),
-            state.mbarriers[one.phase[0]].ended - one.phase[1] < 0,
-            one.parts if state.mbarriers[one.phase[0]].ended < one.phase[1] else (),
-            tuple((p, ranks[p][time]) for p, time in sorted(one.read.items())),
-            one.used,
-        )
-        for slot, one in sorted(state.slots.items(), key=lambda pair: pair[0])
-    )
-    readers = tuple(
-        (
-            tuple(slots for slots, _ in state.readers[p].groups),
-            state.readers[p].open,
-            tuple(
-                (buffer, state.fills[buffer] - number)
-                for buffer, number in sorted(state.readers[p].latest.items())
-            ),
-        )
-        for p in alive
-    )
-    clocks = tuple(ranked(state.clocks[p]) for p in alive)
-    return mbarriers, slots, readers, clocks
+    times = list(_times(state))
+    bits = 0
+    for clock in _clocks(state, alive):
+        for place, time in times:
+            bits = 2 * bits + (clock is None or clock[place] >= time)
+    return bits
 
 
-def _all_times(state: State, alive: Sequence[int]) -> Iterator[Clock]:
-    """All times that are compared, as clocks; 0 where there is none."""
-    first = len(state.clocks)
-    yield from (state.clocks[p] for p in alive)
-    yield [0] * first + [one.ended for one in state.mbarriers]
-    for one in state.mbarriers:
+def _clocks(state: State, alive: Sequence[int]) -> Iterator[Clock | None]:
+    """Of processes and mbarriers; None where nobody will learn from it."""
+    for process in alive:
+        yield state.clocks[process]
+    for number, one in enumerate(state.mbarriers):
+        place = len(state.clocks) + number
         yield one.clock
-        yield one.done
-        yield _only(state, dict([one.made]))
-        yield _only(state, {p: time for p, (time, _) in one.passed.items()})
-        yield _only(state, {p: time for p, (time, _) in one.far.items()})
-    for slot in state.slots.values():
-        yield _only(state, slot.read)
-        yield _only(state, {first + slot.phase[0]: slot.phase[1]})
+        is_news = any(state.clocks[process][place] < one.ended for process in alive)
+        yield one.done if is_news else None
 
 
-def _only(state: State, times: dict[int, int]) -> Clock:
-    clock = [0] * (len(state.clocks) + len(state.mbarriers))
-    for place, time in times.items():
-        clock[place] = time
-    return clock
+def _times(state: State) -> Iterator[tuple[int, int]]:
+    """Where in a clock, and from which time on."""
+    first = len(state.clocks)
+    for number, one in enumerate(state.mbarriers):
+        yield one.made
+        yield first + number, one.ended - 1
+        yield first + number, one.ended
+        for process, (time, _) in (
+            *sorted(one.passed.items()),
+            *sorted(one.far.items()),
+        ):
+            yield process, time
+    for _, one in _slots(state):
+        yield first + one.phase[0], one.phase[1]
+        yield from sorted(one.read.items())
+
+
+def _slots(state: State) -> list[tuple[tuple[int, int], Filled]]:
+    return sorted(state.slots.items(), key=lambda pair: pair[0])
+
+
+def _mbarrier(one: Mbarrier) -> Hashable:
+    return (
+        (one.count, one.ended % 2, one.pending, one.expected, one.landed),
+        tuple(sorted(one.passed)),
+        tuple((process, one.ended - n) for process, n in sorted(one.waiting.items())),
+        (one.made[0], one.fenced),
+        tuple(sorted(one.far)),
+    )
+
+
+def _slot(state: State, buffer: int, one: Filled) -> Hashable:
+    number, ended = one.phase
+    is_landing = state.mbarriers[number].ended < ended
+    return (
+        _order(state, buffer, one.number),
+        (number, min(state.mbarriers[number].ended - ended, 2)),
+        one.parts if is_landing else None,
+        tuple(sorted(one.read)),
+        one.used,
+    )
+
+
+def _order(state: State, buffer: int, fill: int) -> int:
+    """How many slots of a buffer were not filled later than that."""
+    return sum(
+        one.number <= fill for (owner, _), one in state.slots.items() if owner == buffer
+    )
+
+
+def _reader(state: State, process: int) -> Hashable:
+    reader = state.readers[process]
+    latest = sorted(reader.latest.items())
+    return (
+        tuple(slots for slots, _ in reader.groups),
+        reader.open,
+        tuple((buffer, _order(state, buffer, fill)) for buffer, fill in latest),
+    )

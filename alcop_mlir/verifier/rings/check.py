@@ -102,7 +102,7 @@ def _check(kernel: Any) -> Violation | None:
 def _runs(kernel: Any) -> Iterator[Run]:
     """The runs of a kernel, from one question on to the next."""
     first = _start(kernel)
-    pending, seen = [first], set[Any]()
+    pending, seen = [first], alike.Seen()
     while pending:
         run = pending.pop()
         yield run
@@ -110,11 +110,9 @@ def _runs(kernel: Any) -> Iterator[Run]:
         if not asking:
             continue
         alike.forget(run)
-        key = alike.key(run)
-        if key in seen:
+        if seen.covers(run):
             continue
-        seen.add(key)
-        if len(seen) > _MOST_STATES:
+        if seen.count > _MOST_STATES:
             raise Unproven(kernel, "its states do not repeat")
         question = _first(run, asking)
         for answer in (True, False):

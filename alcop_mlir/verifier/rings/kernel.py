@@ -21,6 +21,15 @@ _RUN_ONCE = ("gpu.launch", "gpu.func", "scf.execute_region")
 _BOUNDS = 3  # operands of a loop, before what it carries
 
 
+def _held(value: Any) -> list[Any]:
+    """What holds the result of a loop while it runs."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != FOR:
+        return []
+    op = owner.operation
+    return [op.regions[0].blocks[0].arguments[list(op.results).index(value) + 1]]
+
+
 @dataclass
 class Kernel:
     """What all processes of a kernel have in common.
@@ -130,4 +139,4 @@ class Kernel:
             if isinstance(known, tuple):
                 self.of_lanes[value] = known
             elif known is None:
-                pending += origins(value) or ()
+                pending += [*(origins(value) or ()), *_held(value)]
