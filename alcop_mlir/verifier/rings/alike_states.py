@@ -1,9 +1,9 @@
 """Which states of mbarriers and slots are alike, and what processes know in each.
 
 What one process knows of another is only ever compared with times that are kept: of
-reads of slots, of waits for the last phase, of inits; of phases with those in which
-slots were filled, and with the last two. So for each that knows something, and each of
-these, one bit says all.
+reads of slots, of waits for the last phase, of their init; and of phases with the last
+two, and with those in which slots were filled. So for each that knows something, and
+each of these, one bit says all.
 
 This file does not depend on MLIR.
 """

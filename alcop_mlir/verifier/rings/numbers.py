@@ -66,7 +66,9 @@ class Atoms:
 
 
 def linear(name: str, operands: list[int | Open]) -> int | Open | None:
-    """A sum, a difference or a multiple of open numbers; None of other ops."""
+    """A sum, difference, multiple or choice of open numbers; None of other ops."""
+    if name == "arith.select" and isinstance(operands[0], int):
+        return operands[1] if operands[0] else operands[2]
     if name in ("arith.index_cast", "arith.index_castui", "arith.extui"):
         return operands[0]
     if name in ("arith.extsi", "arith.trunci"):

@@ -173,11 +173,13 @@ func.func @clusters(%A: memref<256x512xf16>, %B: memref<512x256xf16>, %C: memref
 // CHECK:           nvgpu.mbarrier.init %[[ORDER]][%c1{{.*}}], %c4
 // CHECK:         } else {
 // CHECK:           %[[SECOND:.*]] = arith.cmpi uge, %{{.*}}, %c4_i32
-// CHECK-DAG:       %[[LOWER:.*]] = arith.select %[[SECOND]], %c1{{.*}}, %c0
+// CHECK-DAG:       %[[NEXT:.*]] = arith.addi %[[FIRST:.*]], %c2
+// CHECK-DAG:       %[[LOWER:.*]] = arith.select %[[SECOND]], %[[NEXT]], %[[FIRST]]
 // CHECK-DAG:       %[[SLOT:.*]] = arith.select %[[SECOND]], %c2_i32, %c0_i32
 // CHECK-DAG:       %[[TURN:.*]] = arith.cmpi ult, %{{.*}}, %c4_i32
-// CHECK:           scf.for %{{.*}} = %[[LOWER]] to %c8{{.*}} step %c2{{.*}} iter_args(%{{.*}} = %[[SLOT]], %{{.*}} = %{{.*}}, %[[PHASE:.*]] = %[[TURN]])
-// CHECK:             nvgpu.mbarrier.try_wait.parity %[[ORDER]][%[[LOWER]]], %[[PHASE]]
+// CHECK:           scf.for %{{.*}} = %[[LOWER]] to %c8{{.*}} step %c4{{.*}} iter_args(%{{.*}} = %[[SLOT]], %{{.*}} = %{{.*}}, %[[PHASE:.*]] = %[[TURN]])
+// CHECK:             %[[OWN:.*]] = arith.select %[[SECOND]], %c1{{.*}}, %c0
+// CHECK:             nvgpu.mbarrier.try_wait.parity %[[ORDER]][%[[OWN]]], %[[PHASE]]
 // CHECK:             nvgpu.mbarrier.try_wait.parity %[[FULL]]
 // CHECK:             scf.for
 // CHECK:               nvgpu.mbarrier.arrive %[[EMPTY]]
@@ -202,12 +204,12 @@ func.func @turns(%A: memref<256x512xf16>, %B: memref<512x256xf16>, %C: memref<25
   %c512 = arith.constant 512 : index
   %pad = arith.constant 0.0 : f16
   %zero = arith.constant dense<0.0> : vector<16x128xf32>
-  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %warp = arith.divui %tx, %c32 : index
     %row = arith.muli %warp, %c16 : index
     %a = memref.alloc() : memref<64x64xf16, #ws>
     %b = memref.alloc() : memref<64x128xf16, #ws>
-    scf.for %tile = %c0 to %c8 step %c1 {
+    scf.for %tile = %bx to %c8 step %c2 {
       %y = arith.divui %tile, %c2 : index
       %x = arith.remui %tile, %c2 : index
       %m = arith.muli %y, %c64 : index
