@@ -15,6 +15,7 @@ other half judges it. A problem's half follows from its sizes alone.
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import json
 import re
@@ -30,7 +31,7 @@ from alcop_mlir.tuning.problem import Problem
 CALIBRATION, HELD_BACK = "calibration", "held back"
 LEAST = 8  # schedules with a time, of a problem
 _TYPES = {"torch.float16": "f16", "torch.bfloat16": "bf16"}
-_COLUMNS = ("m", "k", "n", "mat1_dtype", "mat2_dtype", "choice", "feedback")
+_SIZES = ("m", "n", "k", "mat1_dtype", "mat2_dtype")
 _STRIDES = ("mat1_stride_0", "mat1_stride_1", "mat2_stride_0", "mat2_stride_1")
 _CHOICE = re.compile(
     r"type=triton_BLOCK-M=(\d+)_BLOCK-K=(\d+)_BLOCK-N=(\d+)"
@@ -67,7 +68,8 @@ def read(paths: Iterable[Path]) -> list[Times]:
         target, rows = _table(path)
         for number, row in enumerate(rows, 3):
             try:
-                problem, schedule = _problem(row), _schedule(row["choice"])
+                problem = _problem(*(row[name] for name in (*_SIZES, *_STRIDES)))
+                schedule = _schedule(row["choice"])
                 time = float(row["feedback"])
             except (KeyError, TypeError, ValueError) as error:
                 raise ConfigError(
@@ -94,20 +96,22 @@ def _table(path: Path) -> tuple[str, csv.DictReader[str]]:
         ) from None
     rows = csv.DictReader(lines[1:])
     missing = [
-        one for one in (*_COLUMNS, *_STRIDES) if one not in (rows.fieldnames or ())
+        one
+        for one in (*_SIZES, *_STRIDES, "choice", "feedback")
+        if one not in (rows.fieldnames or ())
     ]
     if missing:
         raise ConfigError(f"{path}: no column {missing[0]}, expected AutoHeuristic's")
     return f"sm_{major}{minor}", rows
 
 
-def _problem(row: dict[str, str]) -> Problem | None:
+@functools.cache  # rows are many, their problems few
+def _problem(*texts: str) -> Problem | None:
     """None for other types than f16 and bf16, and for rows that lie apart."""
-    kind = _TYPES.get(row["mat1_dtype"])
-    if kind is None or row["mat2_dtype"] != row["mat1_dtype"]:
+    kind, other = (_TYPES.get(text) for text in texts[3:5])
+    if kind is None or other != kind:
         return None
-    m, n, k = int(row["m"]), int(row["n"]), int(row["k"])
-    a0, a1, b0, b1 = (int(row[name]) for name in _STRIDES)
+    m, n, k, a0, a1, b0, b1 = map(int, (*texts[:3], *texts[5:]))
     a = "mk" if (a0, a1) == (k, 1) else "km" if (a0, a1) == (1, m) else ""
     b = "kn" if (b0, b1) == (n, 1) else "nk" if (b0, b1) == (1, k) else ""
     if not a or not b:
@@ -115,6 +119,7 @@ def _problem(row: dict[str, str]) -> Problem | None:
     return Problem(m, n, k, dtypes=(kind, kind, "f32", kind), layout=f"{a},{b}")
 
 
+@functools.cache
 def _schedule(choice: str) -> Schedule | None:
     """None for what is no kernel of Triton's."""
     match = _CHOICE.fullmatch(choice)
