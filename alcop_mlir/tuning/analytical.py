@@ -4,9 +4,10 @@ A kernel is a launch and some waves of blocks. A wave is a start, a K loop and a
 epilogue; where K is split, a kernel that adds up the parts follows. The K loop is a
 pipeline of two levels, each modelled by `pipe`: copies from memory overlap with the use
 of a tile, and inside it the loads of fragments with `mma`.
-Bandwidths of shared memory, L2 and DRAM bound each level from below. All is arithmetic
-on columns: ten thousand candidates take some milliseconds. With `Problems` it is on
-tables, a row for each size. Every time is in seconds.
+Bandwidths of shared memory, L2 and DRAM bound each level from below; cache lines that
+L1 looks up for copies take time of their own: short rows are many lines. All is
+arithmetic on columns: ten thousand candidates take some milliseconds. With `Problems`
+it is on tables, a row for each size. Every time is in seconds.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ PARTS = (
     "shared memory",  # its bandwidth
     "synchronisation",  # one barrier per K tile
     "narrow copies",  # of less than 16 bytes: the units that load and store
+    "cache lines",  # of copies, which L1 looks up one by one
     "copies",  # tiles that come too late: latency, or L2 bandwidth
     "dram",  # its bandwidth
     "epilogue",  # C to memory
@@ -113,7 +115,8 @@ def predict(
     )
     parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
     spent = sum(parts.values(), np.zeros(grid.shape))
-    least = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
+    reached = hardware.DRAM_REACHED * target.dram_bytes_per_second
+    least = (grid.read_bytes + grid.written_bytes) / reached
     parts["dram"] = np.maximum(least - spent, 0.0)
     parts["launch"] = np.full(grid.shape, hardware.LAUNCH * rates.cycle)
     parts["adding up"] = _adding_up(problem, rates, grid, target)
@@ -138,15 +141,17 @@ def _wave(
     stages = np.minimum(candidates.axis(slots), steps)
     tile = _tile(problem, candidates, rates, resident, copies)
     tile["narrow"] = _narrow_copies(problem, candidates, rates, resident, copies)
+    lines = _cache_lines(problem, candidates, rates, resident, copies)
+    tile["lines"] = np.maximum(lines - tile["narrow"], 0.0)  # both at once
     compute = sum(tile.values(), np.zeros(grid.shape))
     service = resident * grid.tile_bytes / grid.l2_share
-    load = rates.latency(grid.missing) + service
+    load = hardware.LOADED * rates.latency(grid.missing) + service
     blocks = np.maximum(resident, 1.0)
     loop = pipe(load, compute / blocks, steps, stages, blocks)
     loop = np.maximum(loop, load + steps * service)
     slack = (stages * blocks - 1) * compute / blocks
     loop = loop + steps * _late(load, slack) / stages
-    epilogue = resident * grid.out_bytes / grid.l2_share + rates.l2_latency
+    stored = hardware.STORED * resident * grid.out_bytes / grid.l2_share
     parts = {
         "start": hardware.BLOCK_START * rates.cycle + np.minimum(load, loop),
         "tensor cores": steps * tile["tensor"],
@@ -154,8 +159,9 @@ def _wave(
         "shared memory": steps * tile["shared"],
         "synchronisation": steps * tile["barrier"],
         "narrow copies": steps * tile["narrow"],
+        "cache lines": steps * tile["lines"],
         "copies": np.maximum(loop - load - steps * compute, 0.0),
-        "epilogue": epilogue,
+        "epilogue": stored + rates.l2_latency,
     }
     return {name: np.where(resident > 0, part, 0.0) for name, part in parts.items()}
 
@@ -253,6 +259,33 @@ def _narrow_copies(
     on_sub_core = np.ceil(resident * warps / SUB_CORES)
     cycles = on_sub_core * lanes / warps / hardware.LOAD_STORE_LANES
     return cycles * rates.cycle
+
+
+def _cache_lines(
+    problem: Problem | Problems,
+    candidates: Candidates,
+    rates: Rates,
+    resident: FloatArray,
+    copies: Copies,
+) -> FloatArray:
+    """Seconds in which L1 looks up the lines of all blocks' copies of a K tile.
+
+    Short rows have a line each, as K steps of 16 elements have where rows are along K;
+    rows that may begin anywhere lie in one more, as far as they are as long.
+    """
+    axis, size = candidates.axis, problem.element_bytes
+    lines = np.zeros(len(candidates))
+    operands = zip(
+        ("block_m", "block_n"), problem.layout.split(","), copies.at_once, strict=True
+    )
+    for side, loops, width in operands:
+        rows, length = axis(side), axis("block_k") * size
+        if not loops.endswith("k"):
+            rows, length = axis("block_k"), axis(side) * size
+        full = length / hardware.LINE_BYTES
+        crossed = 0.0 if width >= _WIDEST else np.minimum(1.0, full)
+        lines = lines + rows * (np.maximum(1.0, full) + crossed)
+    return resident * lines * hardware.LINE * rates.cycle
 
 
 def _quantities(

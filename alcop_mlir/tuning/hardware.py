@@ -1,8 +1,11 @@
 """Times inside an SM that `Target` does not hold, in clock cycles unless noted.
 
 Sources: [T] arXiv 2206.02874, measured on A100; [WP] NVIDIA's A100 white paper; [S]
-Accel-Sim's configuration of an Ampere GPU; [E] an estimate of ours. Figures of the A100
-also stand for GPUs without published measurements.
+Accel-Sim's configuration of an Ampere GPU; [L] arXiv 2402.13499, measured on A100 and
+H100; [E] an estimate of ours; [C] calibrated on times of Triton's matmuls on A100 and
+H100 (PyTorch's AutoHeuristic data), on one half of the problems, see
+`bench/bench_choosing.py`. Figures of the A100 also stand for GPUs without published
+measurements.
 """
 
 from __future__ import annotations
@@ -25,6 +28,15 @@ LAUNCH = 5000.0  # an empty kernel; [S] gpgpu_kernel_launch_latency
 NEXT_LAUNCH = 1500.0  # from the end of a kernel to the start of the next; [E]
 L2_KEPT = 0.75  # part of L2 that holds inputs until a later wave reads them; [E]
 LOAD_STORE_LANES = 8  # of a sub-core, that access memory in one cycle; [WP]
+LINE_BYTES = 128  # of a cache line of L1; CUDA Best Practices Guide, 9.2.1
+LINE = 0.4  # of L1, to look up a cache line for a copy; [C]
+DRAM_REACHED = 0.9  # part of DRAM's bandwidth, of copies; [L]
+# From the first copy of a tile until all warps may use it: that many times the latency
+# of one load alone; [C], on a few SMs as on all
+LOADED = 2.25
+# Fragments of C fill cache lines in part, and their addresses are computed: stores take
+# that much longer than the bytes alone; [C]
+STORED = 2.0
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,7 @@ class Problems(Typed):
     n: IntArray
     k: IntArray
     dtypes: tuple[str, str, str, str]
+    layout: str
     taps: Taps | None = None
 
     @property
@@ -167,7 +168,10 @@ class Samples:
     def problems(self) -> Problems:
         """One for each sample."""
         columns = [self.sizes[:, [number]] for number in range(len(LOOPS))]
-        return Problems(*columns, dtypes=self.problem.dtypes, taps=self.problem.taps)
+        known = self.problem
+        return Problems(
+            *columns, dtypes=known.dtypes, layout=known.layout, taps=known.taps
+        )
 
     def product(self, loops: str) -> FloatArray:
         """Of the sizes of `loops`, for each sample."""

@@ -33,7 +33,7 @@ _SAMPLES = 512
 _POWER = 2  # of losses
 _LOOKED_AT = 64  # of these, for which all kernels are predicted
 _FASTEST = 3  # kernels of each of those that are predicted for all samples
-_POOL = 64  # kernels to choose from
+_POOL = 96  # kernels to choose from, and short ones
 _FOR_ALL = 16  # of those, at least, for all sizes
 _NARROW = 1.15  # of time, of copies that are narrower than rows allow
 _WORTH = 0.005 * _POWER  # of the mean, that one more variant must save: half a percent
@@ -76,7 +76,7 @@ def choose(
         variant_records.put(seconds[row], columns)
         weights[row] = weights[: len(drawn)].sum() / len(measured)
     slowness = pool.slowness(samples, seconds)
-    kept = _cover(slowness, pool.for_all)
+    kept = _kept(slowness, pool)
     bounds = _bounds(problem.open_loops)
     table = Table(
         losses=slowness[:, kept] ** _POWER,
@@ -222,12 +222,17 @@ def _with_parts(
 def _fastest(kernels: Kernels, samples: Samples, more: Sequence[Schedule]) -> Kernels:
     seconds = kernels.seconds(samples)
     of_some = seconds[np.isfinite(seconds).any(axis=1)]
-    rows: list[int] = np.unique(np.argsort(of_some, axis=1)[:, :_FASTEST]).tolist()
     schedules = kernels.candidates.schedules
+    rows: list[int] = []
+    # With the least K step too: its code is shorter, and that of all is limited.
+    steps = kernels.candidates.axis("block_k")
+    for some in (np.arange(len(steps)), np.flatnonzero(steps == steps.min())):
+        best = np.argsort(of_some[:, some], axis=1)[:, :_FASTEST]
+        rows += some[np.unique(best)].tolist()
     whole = np.flatnonzero([one.split_k == 1 for one in schedules])
     if not {*rows} & {*whole.tolist()}:  # of a long K all may be in parts
         rows += np.unique(whole[np.argsort(of_some[:, whole], axis=1)[:, :1]]).tolist()
-    return kernels.of([*(schedules[row] for row in rows), *more])
+    return kernels.of([*(schedules[row] for row in dict.fromkeys(rows)), *more])
 
 
 def _weights(seconds: FloatArray) -> FloatArray:
@@ -254,6 +259,19 @@ def _most_frugal(
     ranking = np.argsort(losses, kind="stable")
     first = preference.lead(candidates.take(columns), ranking, losses)[0]
     return replace(rule, column=int(columns[first]))
+
+
+def _kept(slowness: FloatArray, pool: Pool) -> list[int]:
+    """Columns for a list: those that cover all samples, and short ones that do.
+
+    With the least K step code is short, and that of all together is limited.
+    """
+    kept = _cover(slowness, pool.for_all)
+    steps = pool.candidates.axis("block_k")
+    short = np.flatnonzero(steps == steps.min())
+    if pool.for_all[short].any():
+        kept += short[_cover(slowness[:, short], pool.for_all[short])].tolist()
+    return sorted({*kept})
 
 
 def _cover(slowness: FloatArray, for_all: BoolArray) -> list[int]:

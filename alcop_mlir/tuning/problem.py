@@ -34,6 +34,7 @@ class Typed:
     """What follows from sizes and types of a contraction, and the taps that K has."""
 
     dtypes: tuple[_Type, _Type, _Type, _Type]
+    layout: str
     taps: Taps | None
     places: tuple[int, int] | None = None  # open sizes have none
     m: Any

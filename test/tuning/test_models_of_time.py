@@ -71,7 +71,8 @@ def test_the_model_is_near_the_simulated_sm(problem: Problem) -> None:
     predicted = predict(problem, candidates, TARGET).seconds
     simulated = simulate(problem, candidates, TARGET)
     ratio = simulated / predicted
-    assert 0.8 < np.median(ratio) < 1.3
+    # That device has latencies as measured with one load at a time, the model of many.
+    assert 0.6 < np.median(ratio) < 1.3
     assert np.quantile(ratio, 0.9) / np.quantile(ratio, 0.1) < 2.0
     assert rank_correlation(predicted, simulated) > 0.75
 
@@ -274,6 +275,42 @@ def test_parts_of_k_fill_a_gpu_that_few_tiles_do_not() -> None:
             simulate(problem, candidates, TARGET),
         ):
             assert (seconds[1] < seconds[0]) == better
+
+
+@pytest.mark.parametrize(
+    ("layout", "lines"),
+    [
+        # Of A and B: 128 rows of 32 bytes and 16 of 256; 128 rows of 128 and 64 of 256.
+        ("mk,kn", (128 + 2 * 16, 128 + 2 * 64)),
+        ("mk,nk", (2 * 128, 2 * 128)),
+        ("km,kn", (2 * 2 * 16, 2 * 2 * 64)),
+    ],
+)
+def test_cache_lines_of_copies_counted_by_hand(layout: str, lines) -> None:
+    problem = Problem(4096, 4096, 4096, layout=layout)
+    some = [Schedule((128, 128, k), (64, 64), (2, 1)) for k in (16, 64)]
+    candidates = Candidates(some, [check(problem, one, TARGET) for one in some])
+    modelled = grid(problem, candidates, TARGET)
+    assert (modelled.resident == 2).all()
+    waves = 1024 // (2 * TARGET.sms) * 2 + 2  # blocks, one after the other on an SM
+    found = predict(problem, candidates, TARGET).parts["cache lines"]
+    for seconds, count, steps in zip(found, lines, modelled.steps, strict=True):
+        cycles = waves * steps * count * hardware.LINE
+        assert seconds == pytest.approx(cycles / TARGET.clock_hz)
+
+
+def test_small_k_steps_and_two_slots_cost_what_gpus_say() -> None:
+    """More than arithmetic does; measured on A100 and H100, see docs/tuning.md."""
+    problem = Problem(4096, 4096, 4096, layout="mk,nk")
+    some = [
+        Schedule((128, 128, k), (64, 64), (shared, 2))
+        for k, shared in ((16, 4), (32, 4), (32, 2), (64, 3))
+    ]
+    candidates = Candidates(some, [check(problem, one, TARGET) for one in some])
+    small, middle, two, large = predict(problem, candidates, TARGET).seconds
+    assert small > 1.15 * middle
+    assert two > 1.03 * middle
+    assert large < middle
 
 
 def test_parts_that_l2_does_not_keep_go_through_dram() -> None:

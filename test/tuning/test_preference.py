@@ -17,7 +17,7 @@ SCHEDULES = [
     "block=128,128,32 warp=64,64 stages=4,2 raster=8",
     "block=128,128,32 warp=64,64 stages=4,2",
     "block=64,64,32 warp=32,32 stages=6,2",
-    "block=128,128,32 warp=64,64 stages=3,2",
+    "block=128,128,32 warp=64,64 stages=2,2",
     "block=128,128,32 warp=64,64 stages=4,2 split_k=2",
 ]
 

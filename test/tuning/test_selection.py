@@ -75,6 +75,38 @@ def test_simulated_records_do_not_choose_for_a_gpu(path: Path) -> None:
     assert Chooser(TARGET, device="simulated").choose(PROBLEM).source == "record"
 
 
+@pytest.mark.parametrize("name", ["sm_80", "sm_90a"])
+def test_simulated_records_teach_nothing_about_a_gpu(
+    path: Path, cache: Path, name: str
+) -> None:
+    """Neither the user's nor those shipped, nor a forest of them in the cache."""
+    target = find_target(name)
+    setting = dataclasses.replace(SIMULATED, target=name)
+    write_records(path, models.LEAST_RECORDS, setting)
+    simulated = Chooser(target, device="simulated")
+    assert simulated.learned[0] is not None
+    (kept,) = cache.glob("model-*")
+    kept.rename(cache / f"model-cuda-{name}.bin")
+    chooser = Chooser(target)
+    assert chooser.learned == (None, ())
+    assert chooser.choose(PROBLEM).source == "analytical model"
+
+
+def test_a_forest_of_simulated_records_is_not_taken_for_one_of_a_gpu(
+    path: Path, cache: Path
+) -> None:
+    """It lies where the GPU's would, and as many records of the GPU are there."""
+    write_records(path, models.LEAST_RECORDS, SIMULATED)
+    theirs, _ = Chooser(TARGET, device="simulated").learned
+    (kept,) = cache.glob("model-*")
+    kept.rename(cache / "model-cuda-sm_80.bin")
+    write_records(path, models.LEAST_RECORDS, CUDA, OTHER)
+    own, _ = Chooser(TARGET).learned
+    assert theirs is not None
+    assert own is not None
+    assert not np.array_equal(own.value, theirs.value)
+
+
 @pytest.mark.parametrize("gpu", ["NVIDIA A30", "", "NVIDIA A100-SXM4-80GB "])
 def test_records_of_another_gpu_neither_choose_nor_teach(path: Path, gpu: str) -> None:
     setting = dataclasses.replace(CUDA, gpu=gpu)

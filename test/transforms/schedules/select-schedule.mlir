@@ -17,10 +17,10 @@
 // GIVEN:       alcop.schedule = #alcop.schedule<{block = [64, 64, 32], stages = [5, 1], warp = [32, 32]}>, alcop.schedule_source = "given"}
 // With records or a model: whatever it likes, in full.
 // MODEL-LABEL: @large
-// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [4, 2], warp = [64, 64]}>, alcop.schedule_source = "analytical model"}
+// MODEL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 64], raster = 8 : i64, stages = [3, 2], warp = [64, 64]}>, alcop.schedule_source = "analytical model"}
 // What is not given is what the model likes; run again, the pass keeps who has decided.
 // PARTIAL-LABEL: @large
-// PARTIAL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 32], raster = 8 : i64, stages = [2, 1], warp = [64, 64]}>, alcop.schedule_source = "given in part, else analytical model"}
+// PARTIAL:       alcop.schedule = #alcop.schedule<{block = [128, 256, 64], raster = 8 : i64, stages = [2, 1], warp = [64, 64]}>, alcop.schedule_source = "given in part, else analytical model"}
 func.func @large(%a: memref<4096x4096xf16>, %c: memref<4096x4096xf32>) {
   linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>}
     ins(%a, %a : memref<4096x4096xf16>, memref<4096x4096xf16>) outs(%c : memref<4096x4096xf32>)
