@@ -70,8 +70,9 @@ class Machine(Registers):
             self.state.registers[name] = self._merged(name, new, lanes)
 
     def _merged(self, name: str, new: Value, lanes: np.ndarray) -> Value:
-        """What the register holds, where only some threads write it."""
-        if lanes.all():
+        """What the register holds, where only some of those that run write it."""
+        active = self.state.lanes
+        if lanes.all() or (active is not None and lanes[active].all()):
             return new
         old = self.state.registers.get(name)
         if not lanes.any() or old is new:

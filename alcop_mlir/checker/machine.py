@@ -161,7 +161,8 @@ class Machine:
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)
-        if lanes.all() or new is old:
+        active = self.state.lanes
+        if lanes.all() or new is old or (active is not None and lanes[active].all()):
             return new
         if isinstance(new, np.ndarray) and isinstance(old, np.ndarray):
             return np.where(lanes, new, old)

@@ -50,3 +50,43 @@ def test_a_warp_barrier(distance: int, first: str, second: str, status: str) -> 
     assert report.status == status
     if report.certificate is not None:
         assert check(text, report.certificate) == ()
+
+
+HALF = """
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry half()
+.reqntid 64, 1, 1
+{{
+  .reg .pred %p<2>;
+  .reg .b32 %r<8>;
+  .shared .align 16 .b8 tile[256];
+  mov.u32 %r1, %tid.x;
+  setp.lt.u32 %p1, %r1, 32;
+  @%p1 bra LOW;
+  bra.uni HIGH;
+LOW:
+  shl.b32 %r2, %r1, {shift};
+  mov.u32 %r3, tile;
+  add.s32 %r4, %r3, %r2;
+  st.shared.b64 [%r4], {{%r1, %r1}};
+  bra.uni JOIN;
+HIGH:
+JOIN:
+  bar.sync 0;
+  shl.b32 %r5, %r1, 2;
+  ld.shared.b32 %r6, [%r5];
+  ret;
+}}
+""".replace("b64 [%r4]", "v2.b32 [%r4]")
+
+
+@pytest.mark.parametrize(("shift", "status"), [(3, "proven"), (2, "not proven")])
+def test_half_of_the_threads_store(shift: int, status: str) -> None:
+    """An address that is computed in one arm is known there."""
+    text = HALF.format(shift=shift)
+    report = certify(text)
+    assert report.status == status
+    if report.certificate is not None:
+        assert check(text, report.certificate) == ()
