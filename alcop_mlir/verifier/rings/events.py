@@ -23,6 +23,7 @@ _TRANSFER = "vector.transfer_read"
 _WGMMA = "alcop.wgmma"
 _REINTERPRET = "memref.reinterpret_cast"
 _CLUSTER_ARRIVE, _CLUSTER_WAIT = "nvvm.cluster.arrive", "nvvm.cluster.wait"
+_WAIT = "nvgpu.mbarrier.try_wait.parity"
 _ALIGNED = ("nvvm.setmaxregister", "nvvm.elect.sync")
 _SUMS = 2  # operand of a contraction
 # What these do matters not for rings; others of their dialects may.
@@ -78,7 +79,7 @@ class Ops:
 
     buffers:   those that TMA fills, numbered
     groups:    groups of mbarriers, and the number of the first of each
-    mbarriers: names of all
+    mbarriers: names of all: full are told of copies, who copies waits for empty ones
     """
 
     kernel: Any
@@ -93,12 +94,17 @@ class Ops:
             if value not in self.buffers:
                 self.buffers[value] = (len(self.buffers), _buffer(value))
         full = {op.operands[1] for op in loads}
+        copying = {op.block for op in loads}
+        waits = (op for op in inside(self.kernel) if op.name == _WAIT)
+        empty = {op.operands[0] for op in waits if op.block in copying}
         for op in (one for one in inside(self.kernel) if one.name == CREATE):
             value = op.results[0]
             found = re.search(r"num_barriers = (\d+)", str(value.type))
             count = int(found[1]) if found else 1
             self.groups[value] = (len(self.mbarriers), count)
-            kind = "full" if value in full else "empty"
+            kind = "order"
+            if value in full or value in empty:
+                kind = "full" if value in full else "empty"
             self.mbarriers += [f"{kind}[{number}]" for number in range(count)]
 
     def event(self, op: Any) -> Event | None:
@@ -230,7 +236,7 @@ _TABLE = {
     "nvgpu.mbarrier.init": Ops._initialise,
     "nvgpu.mbarrier.arrive": Ops._arrive,
     "nvgpu.mbarrier.arrive.expect_tx": Ops._expect,
-    "nvgpu.mbarrier.try_wait.parity": Ops._wait,
+    _WAIT: Ops._wait,
     "nvvm.wgmma.wait.group.sync.aligned": Ops._finish,
     LOAD: Ops._load,
     "nvvm.mbarrier.arrive": Ops._arrive_far,
