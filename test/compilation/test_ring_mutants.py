@@ -19,7 +19,7 @@ from alcop_mlir.errors import CompileError, PassError
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
 from alcop_mlir.runtime.launch import Program
-from alcop_mlir.transforms.pipelining.specialize_warps import SpecializeWarps
+from alcop_mlir.transforms.roles.specialize_warps import SpecializeWarps
 from alcop_mlir.verifier.rings.check import check_rings
 
 # Two groups of wgmma stay in flight, so that the first iterations free nothing.

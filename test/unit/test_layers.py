@@ -144,6 +144,11 @@ RULES = {
     "transforms.pipelining.*": Rule(
         f"{TRANSFORMS} verifier.* transforms.pipelining.*", never=PASSES
     ),
+    "transforms.roles.*": Rule(
+        f"{TRANSFORMS} resources transforms.pipelining.plan_attributes "
+        "transforms.roles.*",
+        never=PASSES,
+    ),
     "transforms.tensor_cores.*": Rule(
         f"{TRANSFORMS} transforms.tensor_cores.*", never=PASSES
     ),

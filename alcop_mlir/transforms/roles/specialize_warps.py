@@ -86,20 +86,17 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE, WARPGROUP
 from alcop_mlir.transforms.pipelining.plan_attributes import erase_plan
-from alcop_mlir.transforms.pipelining.tensor_loads import (
+from alcop_mlir.transforms.roles.role_rings import Ring, Signal, Turns, to_word
+from alcop_mlir.transforms.roles.tensor_loads import (
     Barriers,
     Cluster,
     TensorLoad,
     make_map,
 )
-from alcop_mlir.transforms.pipelining.warp_roles import (
+from alcop_mlir.transforms.roles.warp_roles import (
     ComputingRole,
     CopyingRole,
     Frame,
-    Ring,
-    Signal,
-    Turns,
-    to_word,
 )
 
 _THREADS_X = 3  # operand of a gpu.launch: blocks along x, y, z come first
