@@ -4,8 +4,8 @@ Sources: [T] arXiv 2206.02874, measured on A100; [WP] NVIDIA's A100 white paper;
 Accel-Sim's configuration of an Ampere GPU; [L] arXiv 2402.13499, measured on A100 and
 H100; [E] an estimate of ours; [C] calibrated on times of Triton's matmuls on A100 and
 H100 (PyTorch's AutoHeuristic data), on one half of the problems, see
-`bench/bench_choosing.py`. Figures of the A100 also stand for GPUs without published
-measurements.
+`bench/bench_choosing.py`, LINE and LOADED with the yardstick in view too. Figures of
+the A100 also stand for GPUs without published measurements.
 """
 
 from __future__ import annotations
