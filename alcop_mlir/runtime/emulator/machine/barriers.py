@@ -200,28 +200,42 @@ class BarrierUnit:
 
     def _complete_blocks(self, barrier: _Barrier) -> Array:
         """Which real blocks have all arrivals at this barrier, bool."""
-        batch = self.batch
-        lanes = np.zeros((batch.blocks, batch.warps, LANES), bool)
-        for w in barrier.waiting:
-            lanes[:, w.cohort.span] |= w.mask
-        warps: Array = np.any(lanes, axis=2).astype(np.int64)
-        if barrier.arrived is not None:
-            warps += barrier.arrived
         expected = barrier.expected
         assert expected is not None
-        count = batch.by_block(warps).sum(axis=1) * LANES
+        lanes = self._there(barrier)
+        count = self._count(barrier, lanes)
         if ((expected > 0) & (count > expected)).any():
             raise EmulationError(
                 f"more threads arrive at a barrier than it expects (PTX line "
                 f"{barrier.line})"
             )
+        if barrier.arrived is not None:
+            lanes = lanes | (barrier.arrived > 0)[:, :, None]
+        every = self.batch.by_block(lanes | ~self._alive()).all(axis=(1, 2))
+        return np.where(expected == -1, every, count == expected) & (expected != -2)
+
+    def _there(self, barrier: _Barrier) -> Array:
+        """The lanes that wait at this barrier, bool (blocks, warps, 32)."""
+        lanes = np.zeros((self.batch.blocks, self.batch.warps, LANES), bool)
+        for w in barrier.waiting:
+            lanes[:, w.cohort.span] |= w.mask
+        return lanes
+
+    def _count(self, barrier: _Barrier, lanes: Array) -> Array:
+        """The threads of each real block that arrived; those of a warp do together."""
+        warps: Array = np.any(lanes, axis=2).astype(np.int64)
+        if barrier.arrived is not None:
+            warps += barrier.arrived
+        count: Array = self.batch.by_block(warps).sum(axis=1) * LANES
+        return count
+
+    def _alive(self) -> Array:
+        """The lanes that have not ended, bool (blocks, warps, 32)."""
+        alive = np.ones((self.batch.blocks, self.batch.warps, LANES), bool)
         for cohort in self.cohorts:
             if cohort.alive is not None:
-                lanes[:, cohort.span] |= ~cohort.alive
-        if barrier.arrived is not None:
-            lanes |= (barrier.arrived > 0)[:, :, None]
-        every = batch.by_block(lanes).all(axis=(1, 2))
-        return np.where(expected == -1, every, count == expected) & (expected != -2)
+                alive[:, cohort.span] = cohort.alive
+        return alive
 
     def _release(self, resource: int, barrier: _Barrier, ready: Array) -> None:
         batch = self.batch
@@ -330,11 +344,22 @@ class BarrierUnit:
         out: list[str] = []
         for resource, barrier in self.barriers.items():
             for w in barrier.waiting:
-                block, _warp, _ = (int(i) for i in np.argwhere(w.mask)[0])
+                block, warp, _ = (int(i) for i in np.argwhere(w.mask)[0])
                 warps = np.flatnonzero(w.mask[block].any(axis=1)) + w.cohort.first_warp
                 who = self.batch.names.listed(block, warps.tolist())
+                rank = (warp + w.cohort.first_warp) // self.batch.block_warps
                 out.append(
-                    f"{who} wait at barrier {resource}, PTX "
+                    f"{who} wait at barrier {resource}, at which "
+                    f"{self._arrivals(barrier, block * self.batch.ranks + rank)}, PTX "
                     f"line {w.call.ins.line}: {w.call.ins.text}"
                 )
         return out
+
+    def _arrivals(self, barrier: _Barrier, block: int) -> str:
+        """`32 of 128 threads have arrived`, of a real block."""
+        assert barrier.expected is not None
+        count = int(self._count(barrier, self._there(barrier))[block])
+        expected = int(barrier.expected[block])
+        if expected == -1:
+            expected = int(self.batch.by_block(self._alive())[block].sum())
+        return f"{count} of {expected} threads have arrived"
