@@ -331,6 +331,7 @@ class Runner:
                 observer.on_end(cohort)
             cohort.peers = []  # a circle
         self.batch.warpgroup_order.check_end(self.cohorts[0])
+        self.batch.registers.check_end(self.cohorts[0])
 
     def _deadlock(self) -> EmulationError:
         reasons = self.barriers.describe() + self.waits.describe()

@@ -57,3 +57,31 @@ def test_errors(give: str, ask: str, limits: str, wanted: str) -> None:
     with pytest.raises(EmulationError, match=wanted) as error:
         run(give, ask, limits=limits)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "descending"])
+@pytest.mark.parametrize(
+    ("others", "wanted"),
+    [
+        ("", "executed: 1 by warp 0, 0 by warp 1, 0 by warp 2, 0 by warp 3 at block"),
+        ("setmaxnreg.dec.sync.aligned.u32 48;", "have to execute the same setmaxnreg"),
+        (GIVE, ""),
+    ],
+)
+def test_all_warps_of_a_warpgroup_execute_it(
+    others: str, wanted: str, schedule: str
+) -> None:
+    """Warp 0 gives registers back; what the other three of the warpgroup do."""
+    give = f"""
+    .reg .pred %q; setp.ge.u32 %q, %i, 32; @%q bra OTHERS;
+    {GIVE}
+    bra END;
+OTHERS:
+    {others}
+"""
+    if not wanted:
+        run(give, "", schedule)
+        return
+    with pytest.raises(EmulationError, match=wanted) as error:
+        run(give, "", schedule)
+    assert "\n" not in str(error.value)

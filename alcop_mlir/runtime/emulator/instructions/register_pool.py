@@ -38,8 +38,10 @@ class RegisterCall(Waited):
         warps = np.zeros(pool.of_thread.shape, bool)
         warps[:, cohort.span] = whole
         if self.increases:
-            got = pool.ask(warps, self.count)[:, cohort.span]
-            return on & got[:, :, None]
+            got = pool.ask(warps, self.count)
+            pool.note(got, self.ins)
+            return on & got[:, cohort.span][:, :, None]
+        pool.note(warps, self.ins)
         wrong = pool.give_back(warps, self.count)
         if wrong.any():
             block, warp = (int(i) for i in np.argwhere(wrong)[0])
