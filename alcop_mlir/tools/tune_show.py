@@ -8,18 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.tools.command_line import Rows, aligned, is_installed, seconds
-from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate
 from alcop_mlir.tuning.analytical import PARTS
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, Trials
 from alcop_mlir.tuning.selection import Chooser, Ranking
+
+if TYPE_CHECKING:  # what imports MLIR
+    from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate
 
 RUNNERS_UP = 5
 

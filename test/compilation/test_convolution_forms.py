@@ -391,7 +391,7 @@ def test_one_convolution_after_the_other() -> None:
 
 # Channels, filters, and what is asked for: the chosen parts of K, or its warps, do not
 # fit that, or all fast schedules have parts.
-ASKED = [(1024, 128, "block=32,32,16"), (24, 128, "block=32,32,16"), (384, 32, "")]
+ASKED = [(1024, 128, "block=32,64,16"), (24, 128, "block=32,32,16"), (384, 32, "")]
 
 
 @pytest.mark.parametrize(("channels", "filters", "asked"), ASKED)
@@ -399,6 +399,15 @@ def test_several_schedules_fit_what_is_asked(
     channels: int, filters: int, asked: str
 ) -> None:
     """They are all carried out."""
+    assert _launches(channels, filters, asked) > 1
+
+
+def test_a_block_that_no_chosen_warp_fits_gets_smaller_warps() -> None:
+    assert _launches(1024, 128, "block=32,32,16") == 1
+
+
+def _launches(channels: int, filters: int, asked: str) -> int:
+    """Kernels of a convolution of open batch, with what is asked of their schedules."""
     case = Form(
         layouts="nhwc hwcf nhwf",
         sizes=dict(n=1, c=channels, f=filters),
@@ -411,7 +420,7 @@ def test_several_schedules_fit_what_is_asked(
     with source.module.context:
         every = ",".join((*steps_to_contractions(allow_tf32=True), steps))
         run_pipeline(source.module, f"builtin.module({every})")
-        assert len(walk(source.module.operation, "gpu.launch")) > 1
+        return len(walk(source.module.operation, "gpu.launch"))
 
 
 def test_pixels() -> None:

@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
 
 
+# What completes a block that is asked for where no chosen warps fit it.
+LAST = (
+    Schedule(),
+    *(
+        Schedule((64, 64, 32), warp)
+        for warp in ((64, 32), (32, 32), (16, 32), (16, 16))
+    ),
+)
+
+
 def marked_contractions(func: ir.Operation) -> list[Contraction]:
     """The ops marked by alcop-raise-contractions.
 
@@ -171,7 +181,7 @@ def _others(
     if chooser is not None and problem is not None and chosen.source != "default":
         yield from chooser().ranking(problem).schedules
     yield default_schedule(contraction, target)
-    yield Schedule()
+    yield from LAST
 
 
 def completed(

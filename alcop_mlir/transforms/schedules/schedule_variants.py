@@ -14,6 +14,7 @@ from alcop_mlir.target import CP_ASYNC_BYTES, Target
 from alcop_mlir.transforms.schedules.default_schedule import default_schedule
 from alcop_mlir.transforms.schedules.modelled import open_problem_of
 from alcop_mlir.transforms.schedules.schedule_decision import (
+    LAST,
     asked_for,
     by_mma_sync,
     completed,
@@ -148,7 +149,7 @@ def _completed(
     if contraction.k is None and chosen.split_k > 1 and "split_k" not in asked.names:
         whole = replace(contraction, k=chosen.split_k * _WIDEST)
     others = [replace(one, split_k=1) for one in (chosen, *every)]
-    others += [default_schedule(contraction, target), Schedule()]
+    others += [default_schedule(contraction, target), *LAST]
     return completed(whole, target, asked, [chosen, *others])
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
 from alcop_mlir.analysis.layout.staging import (
     OVERLAID,
@@ -47,6 +48,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
 )
 
 _ROWS = WARP_SIZE // QUAD
+_ROWS_OF = "alcop.rows"  # a matrix whose rows lie apart in memory
 _ALL_LANES = -1  # as a mask
 _WIDEST_BYTES = 8  # of one lane's store: rows of a warp's tile are short
 _IN_FLIGHT = 8  # elements loaded before the first of them is stored
@@ -248,8 +250,10 @@ def _turned(column: ir.Value, target: ir.Value, start: Indices, width: int) -> A
 
     By as much as the row begins after the beginning of a sector: turns but the first
     then begin with one, and the first has the row's end as well. Memory begins with
-    one.
+    one. Rows of `alcop.rows` stay as they are: where they begin is not known yet.
     """
+    if made_by(target, _ROWS_OF) is not None:
+        return column
     rank = target.type.rank
     _, first, *numbers = memref.ExtractStridedMetadataOp(target).results
     for index, stride in zip(start, numbers[rank:], strict=True):
