@@ -250,7 +250,7 @@ def _turned(column: ir.Value, target: ir.Value, start: Indices, width: int) -> A
 
     By as much as the row begins after the beginning of a sector: turns but the first
     then begin with one, and the first has the row's end as well. Memory begins with
-    one. Rows of `alcop.rows` stay as they are: where they begin is not known yet.
+    one. Rows of `alcop.rows` are unchanged: where they begin is not known yet.
     """
     if made_by(target, _ROWS_OF) is not None:
         return column
