@@ -7,7 +7,7 @@ of them; nothing is changed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import (
@@ -60,6 +60,15 @@ def is_of_cluster(values: Iterable[Any], launch: ir.Operation) -> bool:
     Numbers that are no values are. Values are followed through loops to where they
     come from; what is read from memory counts as of one block.
     """
+    return all(_is_alike(value, launch) for value in made_of(values, launch))
+
+
+def made_of(values: Iterable[Any], kernel: ir.Operation) -> Iterator[Any]:
+    """All that values are computed of in a kernel, themselves first.
+
+    Through loops, to their bounds and to what they carry; numbers that are no values
+    are left out. What is made outside of the kernel is given, and not followed.
+    """
     pending = [one for one in values if isinstance(one, ir.Value)]
     seen: set[Any] = set()
     while pending:
@@ -67,33 +76,32 @@ def is_of_cluster(values: Iterable[Any], launch: ir.Operation) -> bool:
         if value in seen:
             continue
         seen.add(value)
+        yield value
         owner = value.owner
         if isinstance(owner, ir.Block):
-            found = _of_argument(value, launch)
-        elif not is_inside(owner.operation, launch):
-            found = []
-        elif owner.operation.name in _OF_A_BLOCK or not is_repeatable(owner):
-            found = None
-        else:
-            found = captured(owner)
-        if found is None:
-            return False
-        pending += found
-    return True
+            pending += _carried_by(value, kernel)
+        elif is_inside(owner.operation, kernel):
+            pending += captured(owner)
 
 
-def _of_argument(value: Any, launch: ir.Operation) -> list[Any] | None:
-    """What a block's argument is computed of; None where it is of a block alone."""
-    holder = value.owner.owner.operation
-    number = value.arg_number
-    if holder == launch:
-        is_alike = number in _SIZES or number >= LAUNCH_ARGUMENTS
-        return [] if is_alike else None
-    if not is_inside(holder, launch):
+def _carried_by(value: Any, kernel: ir.Operation) -> list[Any]:
+    """What the argument of a loop of the kernel is computed of; none of others."""
+    loop = value.owner.owner.operation
+    if loop == kernel or not is_inside(loop, kernel) or not is_loop(loop):
         return []
-    if not is_loop(holder):
-        return None
-    carried = number - 1
-    if carried < 0:
-        return list(bounds(holder))
-    return [*bounds(holder), init_args(holder)[carried], yielded(holder, carried)]
+    number = value.arg_number - 1
+    carried = [init_args(loop)[number], yielded(loop, number)] if number >= 0 else []
+    return [*bounds(loop), *carried]
+
+
+def _is_alike(value: Any, launch: ir.Operation) -> bool:
+    """Whether a value is the same in all blocks, where all that it is made of is."""
+    owner = value.owner
+    if not isinstance(owner, ir.Block):
+        if not is_inside(owner.operation, launch):
+            return True
+        return owner.operation.name not in _OF_A_BLOCK and is_repeatable(owner)
+    holder, number = owner.owner.operation, value.arg_number
+    if holder == launch:
+        return number in _SIZES or number >= LAUNCH_ARGUMENTS
+    return is_loop(holder) or not is_inside(holder, launch)

@@ -332,3 +332,53 @@ func.func @one_tile(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: memref<6
   } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma", mode = "pingpong"}>}
   return
 }
+
+// -----
+
+// Blocks of a cluster fill each other's slots: all have to run the loop equally often.
+// CHECK-LABEL: @uneven_blocks
+// CHECK-NOT:   warps = 4
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @uneven_blocks(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: memref<64x64xf32>, %D: memref<64x64xf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  gpu.launch clusters(%cx, %cy, %cz) in (%scx = %c2, %scy = %c1, %scz = %c1) blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %rank = gpu.cluster_block_id x
+    %more = arith.addi %rank, %c1 : index
+    %end = arith.muli %more, %c128 : index
+    %warp = arith.divui %tx, %c32 : index
+    %row = arith.muli %warp, %c16 : index
+    %a = memref.alloc() : memref<64x64xf16, #ws>
+    %b = memref.alloc() : memref<64x64xf16, #ws>
+    // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: may run more often in one block than in others of its cluster}}
+    %sum = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
+      %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
+      memref.copy %ga, %a : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
+      %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
+      memref.copy %gb, %b : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
+      gpu.barrier
+      %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
+        %fa = vector.transfer_read %a[%row, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
+        %fb = vector.transfer_read %b[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<64x16xf16>
+        %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
+        scf.yield %s : vector<16x64xf32>
+      }
+      gpu.barrier
+      scf.yield %next : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %C[%row, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma", cluster = 2}>}
+  return
+}

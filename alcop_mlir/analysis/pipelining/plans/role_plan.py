@@ -10,19 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
-from alcop_mlir.analysis.ir.clusters import cluster_size, is_of_cluster
+from alcop_mlir.analysis.ir.clusters import cluster_size, is_of_cluster, made_of
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import (
     body,
     bounds,
-    init_args,
     is_inside,
     is_loop,
     trip_count,
-    yielded,
 )
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.ir.slices import captured, is_repeatable
+from alcop_mlir.analysis.ir.slices import is_repeatable
 from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.fragments import CONTRACT
@@ -132,7 +130,7 @@ def _unfit_kernel(loop: ir.Operation) -> Rejected | None:
             return Rejected(op, "is a barrier of all warps outside of the loop")
     if cluster_size(block.op) > 1 and not _runs_alike(loop, block.op):
         return Rejected(
-            loop, "may run more often in one block of a cluster than others"
+            loop, "may run more often in one block than in others of its cluster"
         )
     return None
 
@@ -196,25 +194,13 @@ def _impure_maker(boxes: TensorBoxes, loop: ir.Operation) -> Any | None:
     """An op of the kernel that an address needs, and that not both roles may do."""
     block = enclosing(loop)
     assert block is not None, loop
-    pending = [one for parts in boxes.offsets for one in parts]
-    pending = [one for one in pending if isinstance(one, ir.Value)]
-    seen: set[Any] = set()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+    offsets = [one for parts in boxes.offsets for one in parts]
+    for value in made_of(offsets, block.op):
         owner = value.owner
-        if isinstance(owner, ir.Block):
-            if owner == body(loop) and value.arg_number:
-                number = value.arg_number - 1
-                pending += [yielded(loop, number), init_args(loop)[number]]
-            continue
-        if not is_inside(owner.operation, block.op):
+        if isinstance(owner, ir.Block) or not is_inside(owner.operation, block.op):
             continue
         if not is_repeatable(owner):
             return owner.operation
-        pending += captured(owner)
     return None
 
 
