@@ -134,6 +134,7 @@ class Columns:
     swizzle: int = 0
     element_strides: Annotated[tuple[int, ...], Length(1, 5)] | None = None
     nan_fill: bool = False
+    interleave: int = 0
 
 
 @dataclass(frozen=True)

@@ -101,9 +101,10 @@ def _made_map(given: Tiles | Columns, generator: np.random.Generator) -> Any:
 
     array = given.array.make(generator)
     dtype = "bf16" if given.array.dtype == "bf16" else None
-    rest = (given.swizzle, given.element_strides, given.nan_fill, dtype)
+    steps, fill = given.element_strides, given.nan_fill
+    rest = (given.swizzle, steps, fill, dtype, given.interleave)
     if isinstance(given, Tiles):
-        return TensorMap(array, given.box, *rest, given.interleave)
+        return TensorMap(array, given.box, *rest)
     window = (given.channels, given.pixels, given.lower, given.upper)
     return Im2colMap(array, *window, *rest)
 

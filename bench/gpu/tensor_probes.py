@@ -77,6 +77,27 @@ _COLUMNS: dict[str, tuple[tuple[int, ...], tuple[int, ...], _Fields]] = {
             steps=(1, 2, 3, 1),
         ),
     ),
+    "5d:16": (
+        (1, 2, -1, 3, 0),
+        (0, 1, 2),
+        dict(
+            dtype="u16",
+            shape=(3, 4, 5, 7, 8),
+            box=Columns(8, 24, (0, -1, -2), (0, -1, 0)),
+            interleave=16,
+        ),
+    ),
+    "4d:32": (
+        (0, 2, 1, 0),
+        (0, 1),
+        dict(
+            dtype="u16",
+            shape=(2, 4, 9, 16),
+            box=Columns(16, 24, (0, -1), (0, -1)),
+            swizzle=32,
+            interleave=32,
+        ),
+    ),
     "5d": (
         (0, -1, 1, 2, 0),
         (1, 0, 1),

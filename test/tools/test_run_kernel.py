@@ -454,15 +454,32 @@ def test_tensor_maps(folder: Path) -> None:
     assert np.load(folder / "out/argument2.npy").tolist() == [16, 8]
 
 
+TILES = {"array": {"dtype": "f16", "shape": [8, 64]}, "box": [8, 300]}
+COLUMN = {
+    "array": {"dtype": "f16", "shape": [2, 9, 16]},
+    "channels": 16,
+    "pixels": 16,
+    "lower": [0],
+    "upper": [0],
+    "interleave": 16,
+}
+
+
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"tensor_map": TILES}, "the box (300, 8) is not from 1 to 256"),
+        ({"im2col_map": COLUMN}, "one slice of 16 bytes"),
+    ],
+)
 def test_a_tensor_map_that_the_driver_refuses(
-    capsys: pytest.CaptureFixture[str],
+    given: dict[str, Any], wanted: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiles = {"array": {"dtype": "f16", "shape": [8, 64]}, "box": [8, 300]}
-    launch = {"grid": [1], "block": [1], "arguments": [{"tensor_map": tiles}]}
+    launch = {"grid": [1], "block": [1], "arguments": [given]}
     assert run(launch, ptx=COPIES) != 0
     error = capsys.readouterr().err
-    assert "the box (300, 8) is not from 1 to 256" in error
+    assert wanted in error
     assert "Traceback" not in error
 
 

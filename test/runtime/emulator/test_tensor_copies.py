@@ -324,7 +324,17 @@ def test_reductions_that_there_are_not(how: str, dtype: type) -> None:
         ),
         ((2, 6, 6, 8), image(element_strides=(1, 9, 1, 1)), "are not from 1 to 8"),
         ((2, 6, 6, 8), image(element_strides=(1, 1)), "expected 4 element strides"),
-        ((2, 6, 6, 8), image(interleave=16), "interleave 16 of im2col mode is not"),
+        ((2, 6, 6, 16), image(interleave=16), "one slice of 16 bytes"),
+        (
+            (2, 6, 6, 16),
+            image(channels=8, interleave=32, swizzle=32),
+            "one slice of 32 bytes, .* has 32 bytes, in the box 16",
+        ),
+        (
+            (2, 6, 6, 16),
+            image(channels=16, interleave=32),
+            "needs a swizzle of 32, it has 0",
+        ),
     ],
 )
 def test_images_that_the_driver_refuses(
@@ -373,6 +383,47 @@ def test_slices_of_channels(
     result = run(text, ["map", "u64"], [tensor, out], visibility=visibility)
     np.testing.assert_array_equal(out[: wanted.nbytes], in_shared(wanted, swizzle))
     assert result.hazards == ()
+
+
+@pytest.mark.parametrize("visibility", ["late", "early"])
+@pytest.mark.parametrize(
+    ("interleave", "dtype", "swizzle"),
+    [(16, np.float16, 0), (16, np.uint8, 64), (32, np.float32, 32), (32, "<u2", 32)],
+)
+def test_slices_of_channels_in_columns(
+    interleave: int, dtype: Any, swizzle: int, visibility: str
+) -> None:
+    """One slice is a column of the images with these channels alone."""
+    each = interleave // np.dtype(dtype).itemsize
+    rng = np.random.default_rng(interleave)
+    images = rng.integers(1, 99, (3, 5, 7, 4 * each)).astype(dtype)
+    split = images.reshape(3, 5, 7, 4, each).transpose(0, 3, 1, 2, 4).copy()
+    there = dict(channels=each, pixels=20, swizzle=swizzle)
+    tensor = Im2colMap(
+        split,
+        lower=(0, -1, -2),
+        upper=(0, -1, 0),
+        interleave=interleave,
+        element_strides=(1, 1, 2, 1, 1),
+        **there,
+    )
+    plane = image(lower=(-1, -2), upper=(-1, 0), element_strides=(1, 2, 1, 1), **there)
+    one = np.ascontiguousarray(images[..., 2 * each : 3 * each])
+    wanted = column_of(one, [1, -1, 3, 0], [1, 2], plane)
+    got = load_column(
+        tensor, [1, 2, -1, 3, 0], [0, 1, 2], wanted.nbytes, visibility=visibility
+    )
+    np.testing.assert_array_equal(got, in_shared(wanted, swizzle))
+
+
+def test_columns_go_on_in_the_next_slice() -> None:
+    """As they do in the next depth: slices are a dimension of the map like others."""
+    array = np.arange(2 * 3 * 4 * 16).reshape(2, 3, 4, 16).astype(np.uint16)
+    given = dict(channels=16, pixels=10, lower=(0, 0), upper=(0, 0), swizzle=32)
+    tensor = Im2colMap(array, interleave=32, **given)
+    wanted = column_of(array, [0, 1, 2, 0], [0, 0], given)
+    got = load_column(tensor, [0, 1, 2, 0], [0, 0], wanted.nbytes)
+    np.testing.assert_array_equal(got, in_shared(wanted, 32))
 
 
 @pytest.mark.parametrize(

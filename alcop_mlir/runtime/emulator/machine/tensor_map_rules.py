@@ -7,7 +7,9 @@ pieces of 16 bytes is said by the PTX ISA, "Bounding Box".
 Which dimensions NC/8HWC8 and NC/16HWC16 have (interleave 16 and 32) they do not say.
 Here they are those of memory: a slice of channels innermost, then W, H, D, C / 8 and N
 as the map lists them. That fits the formula of their strides; only whole slices are
-taken as innermost dimension, of which that is sure.
+taken as innermost dimension, of which that is sure. The same goes for im2col mode, of
+which the PTX ISA ("Interleave layout") leaves out `.im2col::w` alone: slices are one of
+the dimensions along which pixels move on.
 """
 
 from __future__ import annotations
@@ -55,10 +57,6 @@ def problem(layout: Layout) -> str:
 def _slice_problem(layout: Layout) -> str:
     """PTX ISA "Interleave layout", and the rules of cuTensorMapEncodeTiled for it."""
     name, slice_bytes = f"interleave {layout.interleave}", layout.interleave
-    if layout.window is not None:
-        return (
-            f"{name} of im2col mode is not supported: its dimensions are undocumented"
-        )
     if not 3 <= layout.rank <= MAX_RANK:
         return f"{name} needs 3 to 5 dimensions, it has {layout.rank}"
     inner = layout.sizes[0] * layout.item
