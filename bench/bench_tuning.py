@@ -32,9 +32,9 @@ import numpy as np
 from records import store
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.measurement.devices import Simulated
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
-from alcop_mlir.tools.tune_devices import Simulated
 from alcop_mlir.tuning import (
     hardware,
     models,

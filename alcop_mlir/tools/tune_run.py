@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
+from alcop_mlir.measurement import devices
+from alcop_mlir.measurement.devices import Cuda, Device
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
-    tune_devices,
     tune_report,
     tune_show,
     tune_variants,
 )
 from alcop_mlir.tools.command_line import is_installed
-from alcop_mlir.tools.tune_devices import Cuda, Device
 from alcop_mlir.tools.tune_options import TOOL
 from alcop_mlir.tuning import exchange, models, records, strategies
 from alcop_mlir.tuning.problem import Problem
@@ -51,7 +51,7 @@ def _tune(given: Any) -> int:
         raise MissingExtraError("tuning needs scikit-learn", "tuning")
     space = find_space(given.space)
     _check_file(given)
-    name = "cuda" if given.to_export else tune_devices.pick(given.device)
+    name = "cuda" if given.to_export else devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
     tunable, source = _tunable(given, target)
     problem = tunable.problem
@@ -116,15 +116,13 @@ def _search(
 
 
 def _explain(given: Any) -> int:
-    check_known("device", given.device, tune_devices.DEVICES)
+    check_known("device", given.device, devices.DEVICES)
     space = find_space(given.space)
     _check_file(given)
     device = "simulated" if given.device == "simulated" else COMPILED_FOR
     most = given.variants or DEFAULT_VARIANTS
     # Nothing is measured: without a GPU, too, the choice is the compiler's.
-    target = command_line.target(
-        given, "" if given.target else tune_devices.pick("auto")
-    )
+    target = command_line.target(given, "" if given.target else devices.pick("auto"))
     tunable, _ = _tunable(given, target)
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
@@ -213,7 +211,7 @@ def _measure(given: Any) -> int:
     package = exchange.load(given.to_measure)
     path = given.output or given.to_measure.with_suffix(".jsonl")
     problem, target, bundles = package.problem, package.target, dict(package.candidates)
-    name = tune_devices.pick(given.device)
+    name = devices.pick(given.device)
     if name != given.device and name == "simulated":
         raise ConfigError(
             "no GPU is found to measure on; --device simulated makes simulated "
@@ -286,10 +284,10 @@ def _device(
     compiler: see `cuda_setting`
     """
     if name == "simulated":
-        return tune_devices.Simulated(problem, target)
-    setting = tune_devices.cuda_setting(target, compiler)
+        return devices.Simulated(problem, target)
+    setting = devices.cuda_setting(target, compiler)
     limits = given.workers, given.time_limit, given.repeat
-    return tune_devices.Cuda(problem, target, setting, *limits, _say, **what)
+    return devices.Cuda(problem, target, setting, *limits, _say, **what)
 
 
 def _records_path(given: Any) -> Path:

@@ -13,10 +13,10 @@ import pytest
 from tuning_cases import CUDA, PROBLEM, TARGET, some_candidates
 
 from alcop_mlir.errors import ConfigError, LaunchError
+from alcop_mlir.measurement import devices
+from alcop_mlir.measurement.devices import Cuda
 from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.tools import tune_devices
-from alcop_mlir.tools.tune_devices import Cuda
 from alcop_mlir.tuning import exchange
 from alcop_mlir.tuning.exchange import Package
 from alcop_mlir.tuning.measuring import Outcome, Pool
@@ -135,7 +135,7 @@ def test_a_gpu_is_measured_in_processes_of_their_own(
     ]
     said: list[str] = []
     found: list[Record] = []
-    monkeypatch.setattr(tune_devices, "measure_candidate", measure_by_file)
+    monkeypatch.setattr(devices, "measure_candidate", measure_by_file)
     limits = 2, 60.0, 50
     with Cuda(PROBLEM, TARGET, CUDA, *limits, said.append, source) as device:
         found += device.measure(schedules)

@@ -22,10 +22,11 @@ from tuning_cases import (
 )
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.measurement import devices
 from alcop_mlir.runtime import launch
 from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.tools import compile as compile_tool
-from alcop_mlir.tools import tune, tune_devices
+from alcop_mlir.tools import tune
 from alcop_mlir.tuning import exchange, records
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
@@ -310,8 +311,8 @@ def test_the_report_draws_three_pictures_twice(
 
 def test_wrong_results_and_failures_are_recorded_not_ranked() -> None:
     schedule = some_candidates(1).schedules[0]
-    setting = tune_devices.cuda_setting(TARGET, ("0.1.0", "abc"))
-    with tune_devices.Cuda(PROBLEM, TARGET, setting, 1, 1.0, 1, print) as device:
+    setting = devices.cuda_setting(TARGET, ("0.1.0", "abc"))
+    with devices.Cuda(PROBLEM, TARGET, setting, 1, 1.0, 1, print) as device:
         failed = device.record(schedule, None, "wrong result")
         good = device.record(schedule, Timing((1e-5, 1e-5, 1e-5, 1e-5)), "")
     assert (failed.seconds, failed.error) == (None, "wrong result")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import alcop_mlir
 from alcop_mlir.errors import check_known
-from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import Target
-from alcop_mlir.tools.tune_work import (
+from alcop_mlir.measurement.work import (
     CompileTask,
     compile_candidate,
     measure_candidate,
 )
+from alcop_mlir.schedule import Schedule
+from alcop_mlir.target import Target
 from alcop_mlir.tuning import gpus, records
 from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem

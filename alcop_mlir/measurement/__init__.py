@@ -1,0 +1,1 @@
+"""Measuring candidates: devices, whole programs, pools of machines."""
