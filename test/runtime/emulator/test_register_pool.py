@@ -27,12 +27,17 @@ GIVE, ASK = (
 
 
 def run(
-    give: str, ask: str, schedule: str = "lockstep", limits: str = ""
+    give: str,
+    ask: str,
+    schedule: str = "lockstep",
+    limits: str = "",
+    hazards: bool = True,
 ) -> np.ndarray:
     text = ROLES.replace("GIVE", give).replace("ASK", ask)
     whole = module(text, ["u64"], target="sm_90a", version="8.0", directives=limits)
     out = np.zeros(384, np.uint32)
-    launch(whole, None, (2,), (384,), [out], schedule=schedule)
+    options = {"schedule": schedule, "hazards": hazards}
+    launch(whole, None, (2,), (384,), [out], **options)
     return out
 
 
@@ -85,3 +90,39 @@ OTHERS:
     with pytest.raises(EmulationError, match=wanted) as error:
         run(give, "", schedule)
     assert "\n" not in str(error.value)
+
+
+# What the warps that give registers do, what the next warpgroup does, is it enough.
+MEETINGS = {
+    "bar.sync 1, 128;": ("", True),
+    "bar.arrive 1, 256; bar.sync 2, 256;": (
+        "bar.sync 1, 256; bar.arrive 2, 256;",
+        True,
+    ),
+    "bar.arrive 1, 256;": ("bar.sync 1, 256;", False),
+    "bar.warp.sync -1;": ("", False),
+    "": ("", False),
+}
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "ascending", "descending"])
+@pytest.mark.parametrize("between", MEETINGS)
+def test_warps_of_a_warpgroup_meet_between_two(between: str, schedule: str) -> None:
+    others, enough = MEETINGS[between]
+    leave = f".reg .pred %q; setp.ge.u32 %q, %i, 256; @%q bra END; {others}"
+    give = f"{GIVE} {between} setmaxnreg.dec.sync.aligned.u32 32;"
+    run(give, leave, schedule, hazards=False)
+    if enough:
+        run(give, leave, schedule)
+        return
+    wanted = "behind the setmaxnreg of warp .: .* synchronise between two .* at block"
+    with pytest.raises(EmulationError, match=wanted) as error:
+        run(give, leave, schedule)
+    assert "\n" not in str(error.value)
+
+
+def test_a_third_one_needs_a_barrier_of_its_own() -> None:
+    more = "bar.sync 1, 128; setmaxnreg.dec.sync.aligned.u32 32;"
+    run(GIVE + more + more.replace("32", "24"), "")
+    with pytest.raises(EmulationError, match="have to synchronise between two"):
+        run(GIVE + more + "setmaxnreg.dec.sync.aligned.u32 24;", "")

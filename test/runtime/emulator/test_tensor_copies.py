@@ -398,7 +398,7 @@ def test_slices_of_channels_in_columns(
     rng = np.random.default_rng(interleave)
     images = rng.integers(1, 99, (3, 5, 7, 4 * each)).astype(dtype)
     split = images.reshape(3, 5, 7, 4, each).transpose(0, 3, 1, 2, 4).copy()
-    there = dict(channels=each, pixels=20, swizzle=swizzle)
+    there: dict[str, Any] = dict(channels=each, pixels=20, swizzle=swizzle)
     tensor = Im2colMap(
         split,
         lower=(0, -1, -2),
@@ -419,7 +419,8 @@ def test_slices_of_channels_in_columns(
 def test_columns_go_on_in_the_next_slice() -> None:
     """As they do in the next depth: slices are a dimension of the map like others."""
     array = np.arange(2 * 3 * 4 * 16).reshape(2, 3, 4, 16).astype(np.uint16)
-    given = dict(channels=16, pixels=10, lower=(0, 0), upper=(0, 0), swizzle=32)
+    given: dict[str, Any] = dict(channels=16, pixels=10, swizzle=32)
+    given |= dict(lower=(0, 0), upper=(0, 0))
     tensor = Im2colMap(array, interleave=32, **given)
     wanted = column_of(array, [0, 1, 2, 0], [0, 0], given)
     got = load_column(tensor, [0, 1, 2, 0], [0, 0], wanted.nbytes)

@@ -37,11 +37,12 @@ class RegisterCall(Waited):
         whole: Array = np.any(on, axis=2) & np.all(on | ~alive, axis=2)
         warps = np.zeros(pool.of_thread.shape, bool)
         warps[:, cohort.span] = whole
+        is_watched = cohort.batch.shadow is not None
         if self.increases:
             got = pool.ask(warps, self.count)
-            pool.note(got, self.ins)
+            pool.note(cohort, got, self.ins, is_watched)
             return on & got[:, cohort.span][:, :, None]
-        pool.note(warps, self.ins)
+        pool.note(cohort, warps, self.ins, is_watched)
         wrong = pool.give_back(warps, self.count)
         if wrong.any():
             block, warp = (int(i) for i in np.argwhere(wrong)[0])

@@ -212,7 +212,8 @@ class Batch(BlockSet):
         data = np.frombuffer(memory_map.parameter_bytes, np.uint8)
         self.parameters.data[0, : data.size] = data
         self.clocks = Clocks(self.warps, self.block_warps)
-        self.registers = RegisterPool(self, kernel.registers_at_entry)
+        entry = kernel.registers_at_entry
+        self.registers = RegisterPool(self, self.clocks, entry)
         self.last_queues = LastQueues()  # of its atomics
         self.flights: list[Flight] = []  # in the order of their issue
         block_set = BlockSet(numbers, launch)  # with the batch it would be a circle

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
-from alcop_mlir.runtime.emulator.machine.faults import fault
+from alcop_mlir.runtime.emulator.machine.clocks import EPOCH, Clocks
+from alcop_mlir.runtime.emulator.machine.faults import fault, warp_name
 from alcop_mlir.runtime.emulator.machine.warps import (
     LANES,
     WARPGROUP,
@@ -31,7 +32,7 @@ class RegisterPool:
     done: how often each warp has executed a setmaxnreg, int64 (blocks, warps)
     """
 
-    def __init__(self, block_set: BlockSet, at_entry: int | None):
+    def __init__(self, block_set: BlockSet, clocks: Clocks, at_entry: int | None):
         """`at_entry`: what `.maxnreg` says; without it as many as fit are assumed."""
         block_warps = -(-block_set.launch.threads // LANES)
         fit = BLOCK_REGISTERS // (block_warps * LANES) // UNIT * UNIT
@@ -41,13 +42,53 @@ class RegisterPool:
         self._shape = (block_set.blocks, block_set.ranks, block_set.block_warps)
         self.moved = False
         self.done = np.zeros_like(self.of_thread)
+        self._clocks = clocks
+        # The epochs in which each warp executed its last one, and the one before.
+        self._at = np.zeros((2, *self.done.shape), np.int64)
         self._last: Instruction | None = None
 
-    def note(self, warps: Array, ins: Instruction) -> None:
-        """These warps, bool (blocks, warps), have executed `ins`."""
-        if warps.any():
-            self.done += warps
-            self._last = ins
+    def note(
+        self, owner: WarpRange, warps: Array, ins: Instruction, is_watched: bool
+    ) -> None:
+        """These warps, bool (blocks, warps), have executed `ins`.
+
+        is_watched: whether races are looked for, without which nobody keeps the clocks
+        """
+        if not warps.any():
+            return
+        if is_watched and (warps & (self.done > 0)).any():
+            self._check_order(owner, warps, ins)
+        epochs = self._clocks.start // EPOCH
+        self._at[1] = np.where(warps, self._at[0], self._at[1])
+        self._at[0] = np.where(warps, epochs, self._at[0])
+        self.done += warps
+        self._last = ins
+
+    def _check_order(self, owner: WarpRange, warps: Array, ins: Instruction) -> None:
+        """Raises `EmulationError` where warps have not met since the one before.
+
+        PTX ISA "setmaxnreg": after one all warps of the warpgroup synchronise before
+        they execute the next. What a warp executes as its nth comes after the one
+        before of each other warp, which may have executed its nth already.
+        """
+        count = self._clocks.warps
+        seen = self._clocks.seen()[:, :, :count]
+        own, real = np.arange(count), -(-owner.block_set.launch.threads // LANES)
+        inside = own % self._shape[2]
+        group = own // self._shape[2] * self._shape[2] + inside // WARPGROUP * WARPGROUP
+        peers = (group[:, None] == group) & (own[:, None] != own) & (inside < real)
+        ahead = self.done[:, None, :] - self.done[:, :, None]
+        before = np.where(ahead > 0, self._at[1][:, None, :], self._at[0][:, None, :])
+        unknown = (ahead < 0) | (seen < before)
+        wrong = unknown & peers & (warps & (self.done > 0))[:, :, None]
+        if wrong.any():
+            block, warp, other = (int(i) for i in np.argwhere(wrong)[0])
+            names = owner.block_set.names
+            why = (
+                f"nothing orders it behind the setmaxnreg of warp {names.warp(other)}: "
+                "the warps of a warpgroup have to synchronise between two of them"
+            )
+            raise fault(ins, why, warp_name(owner, block, warp))
 
     def check_end(self, owner: WarpRange) -> None:
         """Raises `EmulationError` where warps of a warpgroup differ in setmaxnreg.
