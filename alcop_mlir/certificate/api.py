@@ -33,6 +33,7 @@ class Report:
     finding:     the first alarm, where it is not proven
     why, line:   what is outside of the model, and where
     is_fresh:    each load always reads copies that are the same number of groups old
+    is_ending:   all loops end
     certificate: as JSON values, where it is proven
     """
 
@@ -43,6 +44,7 @@ class Report:
     why: str = ""
     line: int | None = None
     is_fresh: bool = False
+    is_ending: bool = False
     heads: int = 0
     assumptions: tuple[str, ...] = ()
     certificate: dict[str, Any] | None = None
@@ -104,6 +106,7 @@ def certify(
         "proven",
         taken,
         is_fresh=is_fresh,
+        is_ending=not proof.unending,
         heads=len(proof.heads),
         assumptions=(*ASSUMPTIONS, *sorted(proof.machine.notes)),
         certificate=form.certificate(

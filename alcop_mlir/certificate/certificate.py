@@ -2,11 +2,11 @@
 
 Of each state at the head of a loop: the registers that hold a term, the hash of those
 that hold a number in each thread, the hash of the cells of shared memory, and the facts
-about symbols. A checker goes from each once through the loop, and finds all states that
-it meets at heads among them. Symbols are parameters (`name/8` is an eighth of one),
-special registers, `nPC` for the turn of the loop whose head is instruction PC, `uPC`
-for an unknown that instruction PC makes, `hPC.register` for what a register holds at a
-head, and those of the table `symbols`: quotients, and choices.
+about symbols. A checker goes from each once through the loop, and finds all states
+that it meets at heads among them. Symbols are parameters (`.name`, or `.name/8` for an
+eighth of one), special registers, `nPC` for the turn of the loop whose head is
+instruction PC, `uPC` for an unknown that instruction PC makes, `hPC.register` for what
+a register holds at a head, and those of the table `symbols`: quotients, and choices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symb
 from alcop_mlir.certificate.prover import Proof
 from alcop_mlir.certificate.values import Exact, Truth, Uniform
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def certificate(
@@ -51,6 +51,7 @@ def certificate(
             "requires": requirements,
             "assumes": sorted(machine.notes),
             "fresh": is_fresh,
+            "ends": not proof.unending,
             "skips": sorted(proof.hints),
             "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
             "heads": heads,

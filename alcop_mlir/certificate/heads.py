@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from alcop_mlir.certificate import linear
+from alcop_mlir.certificate.endings import is_bounded
 from alcop_mlir.certificate.linear import Linear
 from alcop_mlir.certificate.machine import Machine
 from alcop_mlir.certificate.program import Code
@@ -58,13 +59,15 @@ def turn_symbol(head: int) -> str:
 class Heads:
     """All head states that a search has met; `steps` is learnt, and stays.
 
-    steps: by head and register, what each turn adds, or None where that differs
+    steps:    by head and register, what each turn adds, or None where that differs
+    unending: heads of loops that are not shown to end
     """
 
     machine: Machine
     steps: dict[tuple[int, str], int | None] = field(default_factory=dict)
     found: dict[int, list[HeadState]] = field(default_factory=dict)
     has_counters: bool = False
+    unending: set[int] = field(default_factory=set)
 
     @property
     def code(self) -> Code:
@@ -75,10 +78,18 @@ class Heads:
         """The state from which the search goes on; None where one covers it."""
         head = state.pc
         is_back = state.previous in self.code.loops[head]
+        if is_back:
+            self._check_end(state, head)
         self._turn(state, head, is_back)
         self._generalize(state, head, is_back)
         self._forget_dead(state, head)
         return self._covered_or_new(state, head, not is_back)
+
+    def _check_end(self, state: State, head: int) -> None:
+        inside = set(self.code.pcs(self.code.loops[head]))
+        symbols = self.machine.symbols
+        if not is_bounded(state.facts, turn_symbol(head), inside, symbols):
+            self.unending.add(head)
 
     def _turn(self, state: State, head: int, is_back: bool) -> None:
         """One more turn: what was known of turn n is known of turn n - 1."""

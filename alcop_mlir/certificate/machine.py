@@ -108,19 +108,24 @@ class Machine(Registers):
         elif not lanes.any():
             return
         elif parts[:3] == ("cp", "async", "commit_group"):
-            self._all(ins, lanes)
-            shared.commit(ins)
+            self._running(ins, lanes)
+            shared.commit(ins, lanes)
         elif parts[:3] in (("cp", "async", "wait_group"), ("cp", "async", "wait_all")):
-            self._all(ins, lanes)
+            self._running(ins, lanes)
             count = ins.operands[0] if ins.operands else Integer(-1)
             if not isinstance(count, Integer):
                 raise Outside(f"expected a number of groups: {ins.text}", ins.line)
-            shared.wait(count.value)
+            shared.wait(count.value, lanes, ins)
         elif parts[0] in ("bar", "barrier"):
             self._all(ins, lanes)
             self._barrier(ins)
         else:
             raise Outside(f"not modelled: {ins.text}", ins.line)
+
+    def _running(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """All that go this way."""
+        active = self.state.lanes
+        self._all(ins, lanes if active is None else lanes | ~active)
 
     def _all(self, ins: Instruction, lanes: np.ndarray) -> None:
         if not lanes.all():

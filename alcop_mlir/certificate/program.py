@@ -115,6 +115,11 @@ def is_barrier(ins: Instruction) -> bool:
     return ins.parts[:2] == ("cp", "async") and not touches_shared(ins)
 
 
+def is_group(ins: Instruction) -> bool:
+    """Whether it commits or waits for groups of copies, each thread its own."""
+    return ins.parts[:2] == ("cp", "async") and is_barrier(ins)
+
+
 @dataclass
 class Code:
     """The instructions of one entry, with what is known of them before any run."""

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.certificate.heads import Heads, HeadState, Learnt, turn_symbol
+from alcop_mlir.certificate.heads import Heads, HeadState, Learnt
 from alcop_mlir.certificate.linear import Clause, Condition, Linear
 from alcop_mlir.certificate.machine import Machine
-from alcop_mlir.certificate.program import ENDS, Code, is_barrier, synchronizes
+from alcop_mlir.certificate.places import placed
+from alcop_mlir.certificate.program import (
+    ENDS,
+    Code,
+    is_barrier,
+    is_group,
+    synchronizes,
+)
 from alcop_mlir.certificate.shared_state import SharedState
 from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.values import Exact, Truth, Value
@@ -33,6 +40,7 @@ class Proof:
     heads: the states at heads, which cover all others
     hints: branches around what is not needed, which were not taken apart, and
         selections that were computed both ways
+    unending: heads of loops that are not shown to end
     """
 
     machine: Machine
@@ -41,6 +49,7 @@ class Proof:
     instructions: int
     restarts: int
     hints: frozenset[int]
+    unending: frozenset[int]
 
 
 def prove(
@@ -64,7 +73,7 @@ def prove(
         except Learnt:
             continue
         except Alarm as alarm:
-            raise search.placed(alarm) from None
+            raise placed(alarm, machine) from None
         heads = [
             one
             for listed in search.heads.found.values()
@@ -78,6 +87,7 @@ def prove(
             search.executed,
             restarts,
             frozenset(search.hints),
+            frozenset(search.heads.unending),
         )
     raise Outside("no stable information about loops")
 
@@ -240,6 +250,7 @@ class Search:
     def _skip(self, state: State, block: int, value: Value, target: int) -> None:
         """Past what synchronizes nothing; registers that it writes are merged."""
         join = self.code.after[block]
+        self.heads.unending |= self.code.between(block) & self.code.loops.keys()
         written = self._written(block)
         merged: dict[str, Value] = {}
         if isinstance(value, Exact) and written & self.code.needed:
@@ -295,7 +306,8 @@ class Search:
         inner = [
             self.code.instructions[p] for p in self.code.pcs(self.code.between(block))
         ]
-        if join == self.code.end or any(map(is_barrier, inner)):
+        meets = any(is_barrier(i) and not is_group(i) for i in inner)
+        if join == self.code.end or meets:
             what = "threads may part ways around synchronization"
             raise Alarm(Finding("barrier", what, ins.line, ins.text))
         if not isinstance(value, Exact):
@@ -309,11 +321,20 @@ class Search:
         if isinstance(value, Exact):
             taken = every & (value.lanes & np.uint64(1)).astype(bool)
         other = every & ~taken if isinstance(value, Exact) else every
-        arms = []
+        arms, late = [], state.shared.late
+        groups: set[int] = set()
         for first, lanes in ((target, taken), (start + 1, other)):
             state.lanes, state.pc, state.registers = lanes, first, dict(before)
+            state.shared.late = late
             self._run_arm(state, join)
             arms.append(state.registers)
+            groups |= {state.shared.late} if lanes.any() else set()
+        if len(groups) > 1:
+            what = "the two ways do not commit as many groups"
+            raise Alarm(Finding("barrier", what, ins.line, ins.text))
+        state.shared.late = groups.pop() if groups else late
+        if active is None:
+            state.shared.join()
         mask = taken if isinstance(value, Exact) else None
         state.registers = {
             name: _either(mask, arms[0], arms[1], name) for name in arms[0] | arms[1]
@@ -347,34 +368,6 @@ class Search:
             return
         what = "some threads may end before others"
         raise Alarm(Finding("barrier", what, ins.line, ins.text))
-
-    # What an alarm tells.
-
-    def placed(self, alarm: Alarm) -> Alarm:
-        """The alarm with the line that it meets, and the turns of loops around it."""
-        found, state = alarm.finding, self.machine.state
-        other = found.other
-        line = None if other is None else self.code.instructions[other].line
-        block = self.code.block_of[min(self.machine.pc, self.code.end)]
-        turns = tuple(
-            (self.code.instructions[head].line, self._turn(state, head))
-            for head, body in sorted(self.code.loops.items())
-            if block in body
-        )
-        address = found.address
-        if address is not None and found.rule not in ("bounds", "alignment"):
-            address *= self.machine.grain  # of a cell
-        return Alarm(replace(found, other=line, address=address, turns=turns))
-
-    def _turn(self, state: State, head: int) -> str:
-        """In which turn a state is, as far as its facts tell."""
-        turn = Linear({turn_symbol(head): 1})
-        refuted = self.machine.refuter.refuted
-        for number in range(16):
-            if not refuted(state.facts, state.clauses, ((-turn + number,),)):
-                is_only = refuted(state.facts, state.clauses, ((turn - number - 1,),))
-                return f"turn {number}" if is_only else f"turn {number} or later"
-        return "a later turn"
 
 
 def _names_turn(fact: Linear) -> bool:

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from alcop_mlir.certificate import exact_arithmetic, linear
-from alcop_mlir.certificate.linear import Linear, Symbols
+from alcop_mlir.certificate.comparisons import (
+    COMPARISONS,
+    UNSIGNED,
+    compared_by_range,
+    condition,
+    unsigned_condition,
+)
+from alcop_mlir.certificate.linear import Symbols
 from alcop_mlir.certificate.program import Code, is_generic, touches_shared
 from alcop_mlir.certificate.shared_state import SharedState
 from alcop_mlir.certificate.state import Requirement, State
@@ -237,13 +244,13 @@ class Registers:
         low, high = limits_of(width)
         known = self.requirements.get(name)
         if known is None or ins.parts[-1][0] == "f":
-            return Uniform(self.symbols.plain(name, low, high), low, high)
+            return Uniform(self.symbols.plain(f".{name}", low, high), low, high)
         low, high = max(low, known.low), min(high, known.high)
         by = known.multiple
         if by == 1:
-            return Uniform(self.symbols.plain(name, low, high), low, high)
+            return Uniform(self.symbols.plain(f".{name}", low, high), low, high)
         least, most = -(-low // by), high // by
-        term = self.symbols.plain(f"{name}/{by}", least, most) * by
+        term = self.symbols.plain(f".{name}/{by}", least, most) * by
         return Uniform(term, least * by, most * by)
 
     def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
@@ -263,20 +270,20 @@ class Registers:
         if len(values) != 2 or not types or types[-1][0] == "f":
             return self._opaque(values)
         kind, (first, second) = types[-1][0], values
-        comparison = _UNSIGNED.get(ins.parts[1], ins.parts[1])
-        is_unsigned = kind in "ub" or ins.parts[1] in _UNSIGNED
-        if comparison not in _COMPARISONS:
+        comparison = UNSIGNED.get(ins.parts[1], ins.parts[1])
+        is_unsigned = kind in "ub" or ins.parts[1] in UNSIGNED
+        if comparison not in COMPARISONS:
             return self._opaque(values)
         if isinstance(first, Exact) and isinstance(second, Exact):
             reader = masked if is_unsigned else signed
             lanes = (reader(v.lanes, width) for v in (first, second))
-            return Exact(_COMPARISONS[comparison](*lanes).astype(np.uint64))
+            return Exact(COMPARISONS[comparison](*lanes).astype(np.uint64))
         a, b = as_uniform(first, width), as_uniform(second, width)
         if a is None or b is None:
             return None
         is_order = comparison not in ("eq", "ne")
         if is_order and is_unsigned and min(a.low, b.low) < 0:
-            return self._opaque(values)
+            return Truth(unsigned_condition(comparison, a.term, b.term))
         return self._decided(comparison, a, b)
 
     def _decided(self, comparison: str, a: Uniform, b: Uniform) -> Value:
@@ -286,7 +293,7 @@ class Registers:
             low = high = (a.term - b.term).constant
         holds = compared_by_range(comparison, low, high)
         if holds is None:
-            return Truth(_condition(comparison, a.term, b.term))
+            return Truth(condition(comparison, a.term, b.term))
         return Exact(np.full(self.threads, int(holds), np.uint64))
 
     def _opaque(self, values: list[Value]) -> Value:
@@ -350,39 +357,3 @@ def _absorbed(name: str, values: list[Value]) -> Value:
             if int(value.lanes[0]) == decides:
                 return value
     return None
-
-
-def _condition(comparison: str, a: Linear, b: Linear) -> linear.Condition:
-    if comparison in ("eq", "ne"):
-        found = linear.is_zero(a - b)
-        return found if comparison == "eq" else linear.negated(found)
-    if comparison in ("lt", "ge"):
-        found = linear.at_least(a - b)
-        return found if comparison == "ge" else linear.negated(found)
-    found = linear.at_least(b - a)
-    return found if comparison == "le" else linear.negated(found)
-
-
-def compared_by_range(comparison: str, low: int, high: int) -> bool | None:
-    """What low <= difference <= high says of a comparison with zero, if anything."""
-    is_sure = {
-        "lt": (high < 0, low >= 0),
-        "le": (high <= 0, low > 0),
-        "gt": (low > 0, high <= 0),
-        "ge": (low >= 0, high < 0),
-        "eq": (low == high == 0, low > 0 or high < 0),
-        "ne": (low > 0 or high < 0, low == high == 0),
-    }
-    yes, no = is_sure[comparison]
-    return True if yes else False if no else None
-
-
-_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_COMPARISONS = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}

@@ -62,15 +62,20 @@ def _warps(threads: np.ndarray) -> np.ndarray:
 
 
 class SharedState:
-    """The cells; `age` is how many groups were committed since a copy was issued."""
+    """The cells; `age` is how many groups were committed since a copy was issued.
 
-    __slots__ = ("age", "owner", "read_at", "reader", "status", "written_at")
+    late: groups that some threads have committed, in an arm of a branch, and that
+        landed cells are not yet older by
+    """
+
+    __slots__ = ("age", "late", "owner", "read_at", "reader", "status", "written_at")
 
     def __init__(self, cells: int):
         self.status = np.full(cells, NEVER, np.uint8)
         self.owner = np.full(cells, NOBODY, np.int16)
         self.reader = np.full(cells, NOBODY, np.int16)
         self.age = np.full(cells, STORE_AGE, np.int16)
+        self.late = 0
         # For messages only.
         self.written_at = np.full(cells, -1, np.int32)
         self.read_at = np.full(cells, -1, np.int32)
@@ -79,7 +84,8 @@ class SharedState:
         """One that changes apart."""
         new = SharedState.__new__(SharedState)
         for name in self.__slots__:
-            setattr(new, name, getattr(self, name).copy())
+            value = getattr(self, name)
+            setattr(new, name, value if name == "late" else value.copy())
         return new
 
     def digest(self) -> str:
@@ -145,18 +151,41 @@ class SharedState:
         self.reader[at.cells] = np.where(is_first, mine, MANY)
         self.reader[at.shared_cells] = MANY
         self.read_at[at.cells] = pc
-        return frozenset(np.unique(self.age[at.cells]).tolist())
+        age, landed = self.age[at.cells], status == LANDED
+        age = np.where(landed & (age >= 0), np.minimum(age + self.late, MOST_AGE), age)
+        return frozenset(np.unique(age).tolist())
 
-    def commit(self, ins: Instruction) -> None:
-        """`cp.async.commit_group`: all older copies are one group older."""
-        counted = self.age >= 0
+    def commit(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """`cp.async.commit_group` in these threads: a group ends."""
+        counted = (self.age >= 0) & self._of(lanes, ins)
         self.age[counted] = np.minimum(self.age[counted] + 1, MOST_AGE)
+        self.late += not lanes.all()
         if ((self.status == IN_FLIGHT) & (self.age > MOST_GROUPS)).any():
             raise Outside(f"more than {MOST_GROUPS} groups in flight", ins.line)
 
-    def wait(self, groups: int) -> None:
-        """`cp.async.wait_group`: all but the last `groups` are done; -1 for all."""
-        self.status[(self.status == IN_FLIGHT) & (self.age > groups)] = WAITED
+    def join(self) -> None:
+        """All threads go on; each has committed as many groups."""
+        counted = (self.age >= 0) & (self.status == LANDED)
+        self.age[counted] = np.minimum(self.age[counted] + self.late, MOST_AGE)
+        self.late = 0
+
+    def _of(self, lanes: np.ndarray, ins: Instruction) -> np.ndarray:
+        """The cells of copies of these threads; landed ones are everybody's."""
+        if lanes.all():
+            return np.ones(len(self.owner), bool)
+        flying = (self.status != LANDED) & (self.age >= 0)
+        if (self.owner[flying] < 0).any():
+            raise Outside("groups of some threads after a barrier of a warp", ins.line)
+        found = np.zeros(len(self.owner), bool)
+        found[flying] = lanes[self.owner[flying]]
+        return found
+
+    def wait(self, groups: int, lanes: np.ndarray, ins: Instruction) -> None:
+        """`cp.async.wait_group` in these threads: all but their last `groups` are done;
+        -1 for all.
+        """
+        done = (self.status == IN_FLIGHT) & (self.age > groups)
+        self.status[done & self._of(lanes, ins)] = WAITED
 
     def barrier(self) -> None:
         """All threads of the block have come so far."""

@@ -311,12 +311,13 @@ def _extreme(a: Same, b: Same, is_min: bool) -> Same:
 
 def at_least(term: Term) -> Holds:
     """Where a term is not negative."""
-    common = _common([c for s, c in term.items() if s != ""])
-    term = {s: c // common for s, c in term.items()}
+    divisor = common([c for s, c in term.items() if s != ""])
+    term = {s: c // divisor for s, c in term.items()}
     return Holds([[term]], [[terms.opposite(term)]])
 
 
-def _common(numbers: list[int]) -> int:
+def common(numbers: list[int]) -> int:
+    """What divides them all."""
     return gcd(*numbers) or 1
 
 
@@ -337,71 +338,14 @@ def _carry(test: Holds, a: Same, b: Same) -> Term | None:
         "", 0
     ):
         return None
-    common = _common(list(fact.values()))
+    divisor = common(list(fact.values()))
     for symbol in fact:
         if isinstance(symbol, tuple) and symbol[0] == "/":
             x, d = dict(symbol[1]), symbol[2]
             rest = terms.frozen(terms.plus(x, {symbol: 1}, -d))
             for sign in (1, -1):
-                scaled = {s: sign * c // common for s, c in fact.items()}
+                scaled = {s: sign * c // divisor for s, c in fact.items()}
                 if terms.frozen(scaled) == rest:
                     up = terms.quotient(terms.plus(x, terms.number(d - 1)), d)
                     return terms.minus(up, {symbol: 1})
     return None
-
-
-_ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_TESTS = {
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
-
-
-def compared(parts: list[str], a: Value, b: Value) -> Value:
-    """`setp` of integers; raises Unknown."""
-    kinds, name = types_of(parts), _ORDER.get(parts[1], parts[1])
-    if not kinds or kinds[-1][0] == "f" or name not in _TESTS:
-        raise Unknown
-    kind, width = kinds[-1]
-    has_sign = kind == "s" and parts[1] not in _ORDER
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        read = signed if has_sign else unsigned
-        return _TESTS[name](read(a, width), read(b, width)).astype(np.uint64)
-    x, y = same(a, width), same(b, width)
-    if x is None or y is None:
-        return None
-    if not has_sign and name not in ("eq", "ne") and min(x.low, y.low) < 0:
-        raise Unknown
-    low, high = x.low - y.high, x.high - y.low
-    less = terms.minus(x.term, y.term)
-    if terms.is_constant(less):
-        low = high = less.get("", 0)
-    if name in ("eq", "ne"):
-        common = _common(list(less.values()))
-        less = {s: c // common for s, c in less.items()}
-        zero = Holds([[less, terms.plus({}, less, -1)]], _apart(less))
-        sure = None if low <= 0 <= high and low != high else low == high == 0
-        found = zero if name == "eq" else Holds(zero.false, zero.true)
-        sure = sure if name == "eq" or sure is None else not sure
-    else:
-        found = _ordered(name, less)
-        at_low, at_high = _TESTS[name](low, 0), _TESTS[name](high, 0)
-        sure = at_low if at_low == at_high else None
-    return found if sure is None else np.full(1, int(sure), np.uint64)
-
-
-def _apart(less: Term) -> Clause:
-    one = terms.number(1)
-    return [[terms.minus(less, one)], [terms.plus(terms.number(-1), less, -1)]]
-
-
-def _ordered(name: str, less: Term) -> Holds:
-    if name in ("ge", "lt"):
-        found = at_least(less)
-    else:
-        found = at_least(terms.plus({}, less, -1))
-    return found if name in ("ge", "le") else Holds(found.false, found.true)

@@ -29,12 +29,14 @@ class Cells:
         self.writer = np.full(count, _NOBODY, np.int16)
         self.reader = np.full(count, _NOBODY, np.int16)
         self.age = np.full(count, _STORE, np.int16)
+        self.late = 0  # groups in an arm of a branch that landed cells do not count yet
 
     def copy(self) -> Cells:
         """One that changes apart."""
         new = Cells(0)
         new.status, new.writer = self.status.copy(), self.writer.copy()
         new.reader, new.age = self.reader.copy(), self.age.copy()
+        new.late = self.late
         return new
 
     def digest(self) -> str:
@@ -75,18 +77,37 @@ class Cells:
         if not by_warp:
             several, counts = np.unique(cells, return_counts=True)
             self.reader[several[counts > 1]] = _MANY
-        return set(self.age[cells].tolist())
+        counted = (status == LANDED) & (self.age[cells] >= 0)
+        age = self.age[cells] + np.where(counted, self.late, 0)
+        return set(np.minimum(age, _MOST_AGE).tolist())
 
-    def commit(self) -> None:
-        """A group ends."""
-        self.age[self.age >= 0] += 1
+    def commit(self, lanes: np.ndarray) -> None:
+        """A group of these threads ends."""
+        self.age[(self.age >= 0) & self._of(lanes)] += 1
         np.minimum(self.age, _MOST_AGE, out=self.age)
+        self.late += int(not lanes.all())
         if ((self.status == FLYING) & (self.age > _MOST_GROUPS)).any():
             raise CertificateError("too many groups in flight")
 
-    def wait(self, groups: int) -> None:
-        """All but the last groups have landed for their threads."""
-        self.status[(self.status == FLYING) & (self.age > groups)] = WAITED
+    def _of(self, lanes: np.ndarray) -> np.ndarray:
+        """The cells whose groups these threads count; all, if all threads do."""
+        if lanes.all():
+            return np.full(len(self.age), True)
+        if ((self.writer < 0) & (self.status != LANDED) & (self.age >= 0)).any():
+            raise CertificateError("it is not known which thread counts a group")
+        return (self.status != LANDED) & (self.writer >= 0) & lanes[self.writer]
+
+    def wait(self, groups: int, lanes: np.ndarray) -> None:
+        """All but the last groups of these threads have landed for them."""
+        done = (self.status == FLYING) & (self.age > groups)
+        self.status[done & self._of(lanes)] = WAITED
+
+    def join(self) -> None:
+        """Two arms meet, which have committed as many groups."""
+        counted = (self.status == LANDED) & (self.age >= 0)
+        self.age[counted] += self.late
+        np.minimum(self.age, _MOST_AGE, out=self.age)
+        self.late = 0
 
     def barrier(self) -> None:
         """What was waited for or stored is there for all."""

@@ -18,6 +18,7 @@ import numpy as np
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Same, is_equal, same
 from alcop_mlir.checker.cells import Cells
+from alcop_mlir.checker.endings import is_bounded
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine, State
@@ -49,11 +50,14 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
     )
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
-    met = _Check(given, machine).run()
+    found = _Check(given, machine)
+    met = found.run()
     if machine.assumed != given.assumes:
         raise CertificateError("the certificate does not say what it assumes")
     if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
         raise CertificateError("the certificate is wrong about freshness")
+    if found.ends != given.ends:
+        raise CertificateError("the certificate is wrong about the end of loops")
     return met
 
 
@@ -80,9 +84,15 @@ class _Check:
         self.walk = Walk(machine, self.flow, self.arrive, given.skips)
         self.waiting: list[State] = []
         self.met: set[int] = set()
+        self.is_bounded = True
         for head in given.heads:
             if head.pc not in self.flow.loops:
                 raise CertificateError("a listed state is at no head of a loop")
+
+    @property
+    def ends(self) -> bool:
+        """Whether all loops end."""
+        return self.is_bounded and not self.walk.has_skipped_loops
 
     def run(self) -> tuple[int, ...]:
         """Goes from the entry, and from each state that is met for the first time."""
@@ -94,6 +104,10 @@ class _Check:
 
     def arrive(self, state: State) -> None:
         """One way has come to the head of a loop."""
+        blocks = self.flow.loops[state.pc]
+        if state.previous in blocks:
+            loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
+            self.is_bounded &= is_bounded(state.pc, state.facts, loop)
         for number, head in enumerate(self.given.heads):
             if head.pc == state.pc and self._covers(head, state):
                 if number not in self.met:

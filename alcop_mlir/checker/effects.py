@@ -43,4 +43,4 @@ def orders(ins: Instruction) -> bool:
 
 def is_collective(ins: Instruction) -> bool:
     """Whether all threads have to execute it."""
-    return orders(ins) and not is_access(ins)
+    return orders(ins) and not is_access(ins) and ins.parts[0] != "cp"

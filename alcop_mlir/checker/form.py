@@ -11,10 +11,10 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
-SCHEMA = 1
+SCHEMA = 2
 _MEMBERS = frozenset(
     "schema ptx_sha256 entry threads shared_bytes dynamic_bytes variables cell_bytes "
-    "requires assumes fresh skips symbols heads sha256".split()
+    "requires assumes fresh ends skips symbols heads sha256".split()
 )
 _OF_HEAD = frozenset(
     "pc terms truths numbers numbers_sha256 cells_sha256 facts".split()
@@ -51,6 +51,7 @@ class Certificate:
     requires: dict[str, tuple[int, int, int]]
     assumes: set[str]
     fresh: bool
+    ends: bool
     skips: frozenset[int]
     heads: tuple[Head, ...]
 
@@ -97,6 +98,7 @@ def _read(value: dict[str, Any]) -> Certificate:
         requires=requires,
         assumes=set(map(str, value["assumes"])),
         fresh=value["fresh"] is True,
+        ends=value["ends"] is True,
         skips=frozenset(map(_whole, value["skips"])),
         heads=tuple(_head(one, reader) for one in value["heads"]),
     )

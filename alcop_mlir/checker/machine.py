@@ -12,7 +12,13 @@ from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.effects import is_access, orders, results
-from alcop_mlir.checker.predicates import inverted, is_shared, logic, symbols_of
+from alcop_mlir.checker.predicates import (
+    compared,
+    inverted,
+    is_shared,
+    logic,
+    symbols_of,
+)
 from alcop_mlir.checker.terms import Clause, Facts, Term
 from alcop_mlir.checker.text import Instruction, Kernel, split
 from alcop_mlir.errors import CertificateError
@@ -206,7 +212,7 @@ class Machine:
         if parts[0] == "setp":
             if len(values) != 2:
                 raise Unknown
-            return arithmetic.compared(parts, values[0], values[1])
+            return compared(parts, values[0], values[1])
         if parts[-1] == "pred":
             return logic(parts[0], values)
         if parts[0] == "selp":
@@ -250,9 +256,9 @@ class Machine:
             least, most, by = self.required[name]
             low, high = max(low, least), min(high, most)
         if by == 1:
-            return self.symbol(name, low, high)
-        part = self.symbol(f"{name}/{by}", -(-low // by), high // by)
-        return Same({f"{name}/{by}": by}, part.low * by, part.high * by)
+            return self.symbol(f".{name}", low, high)
+        part = self.symbol(f".{name}/{by}", -(-low // by), high // by)
+        return Same({f".{name}/{by}": by}, part.low * by, part.high * by)
 
     def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
         source, lane = values[:2]
@@ -296,14 +302,16 @@ class Machine:
             return
         if not lanes.any():
             return
-        if not lanes.all():
+        active = self.state.lanes
+        mine = lanes if parts[0] != "cp" or active is None else lanes | ~active
+        if not mine.all():
             raise CertificateError("some threads skip what all have to execute")
         if parts[:3] == ["cp", "async", "commit_group"]:
-            cells.commit()
+            cells.commit(lanes)
         elif parts[:3] == ["cp", "async", "wait_group"]:
-            cells.wait(_integer(ins.operands[0]))
+            cells.wait(_integer(ins.operands[0]), lanes)
         elif parts[:3] == ["cp", "async", "wait_all"]:
-            cells.wait(-1)
+            cells.wait(-1, lanes)
         elif parts[0] in ("bar", "barrier"):
             names = [p for p in parts[1:] if p not in ("cta", "aligned")]
             numbers = list(ins.operands)

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal
+from alcop_mlir.checker.arithmetic import (
+    Holds,
+    Same,
+    Unknown,
+    Value,
+    at_least,
+    common,
+    is_equal,
+    same,
+    signed,
+    types_of,
+    unsigned,
+)
+from alcop_mlir.checker.terms import Clause, Term
 
 
 def symbols_of(value: Value) -> set[str]:
@@ -61,3 +76,75 @@ def _holds(value: Value) -> Holds | None:
     if isinstance(value, np.ndarray) and is_equal(value):
         return Holds([[]], []) if value[0] & np.uint64(1) else Holds([], [[]])
     return value if isinstance(value, Holds) else None
+
+
+_ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_TESTS = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+
+
+def compared(parts: list[str], a: Value, b: Value) -> Value:
+    """`setp` of integers; raises Unknown."""
+    kinds, name = types_of(parts), _ORDER.get(parts[1], parts[1])
+    if not kinds or kinds[-1][0] == "f" or name not in _TESTS:
+        raise Unknown
+    kind, width = kinds[-1]
+    has_sign = kind == "s" and parts[1] not in _ORDER
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        read = signed if has_sign else unsigned
+        return _TESTS[name](read(a, width), read(b, width)).astype(np.uint64)
+    x, y = same(a, width), same(b, width)
+    if x is None or y is None:
+        return None
+    if not has_sign and name not in ("eq", "ne") and min(x.low, y.low) < 0:
+        return _above_all(name, x.term, y.term)
+    low, high = x.low - y.high, x.high - y.low
+    less = terms.minus(x.term, y.term)
+    if terms.is_constant(less):
+        low = high = less.get("", 0)
+    if name in ("eq", "ne"):
+        divisor = common(list(less.values()))
+        less = {s: c // divisor for s, c in less.items()}
+        zero = Holds([[less, terms.plus({}, less, -1)]], _apart(less))
+        sure = None if low <= 0 <= high and low != high else low == high == 0
+        found = zero if name == "eq" else Holds(zero.false, zero.true)
+        sure = sure if name == "eq" or sure is None else not sure
+    else:
+        found = _ordered(name, less)
+        at_low, at_high = _TESTS[name](low, 0), _TESTS[name](high, 0)
+        sure = at_low if at_low == at_high else None
+    return found if sure is None else np.full(1, int(sure), np.uint64)
+
+
+def _above_all(name: str, x: Term, y: Term) -> Holds:
+    """The order of numbers without a sign: negative ones stand for the largest."""
+    if name in ("gt", "le"):
+        x, y = y, x
+    less, below = terms.opposite(terms.minus(x, y)), terms.opposite
+    less_or_not = (less, terms.minus(x, y))
+    true, false = (
+        [[order, x, y], [order, below(x), below(y)], apart]
+        for order, apart in zip(
+            less_or_not, ([x, below(y)], [below(x), y]), strict=True
+        )
+    )
+    return Holds(true, false) if name in ("lt", "gt") else Holds(false, true)
+
+
+def _apart(less: Term) -> Clause:
+    one = terms.number(1)
+    return [[terms.minus(less, one)], [terms.plus(terms.number(-1), less, -1)]]
+
+
+def _ordered(name: str, less: Term) -> Holds:
+    if name in ("ge", "lt"):
+        found = at_least(less)
+    else:
+        found = at_least(terms.plus({}, less, -1))
+    return found if name in ("ge", "le") else Holds(found.false, found.true)

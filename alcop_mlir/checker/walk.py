@@ -30,6 +30,7 @@ class Walk:
     ):
         self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
         self.pending: list[State] = []
+        self.has_skipped_loops = False
 
     def run(self, state: State) -> None:
         """From the state on; at a head it has been, its first step is a turn."""
@@ -140,6 +141,7 @@ class Walk:
         if isinstance(value, np.ndarray) and is_equal(value):
             self._go(state, target if value[0] & np.uint64(1) else state.pc + 1)
         elif self.flow.is_quiet(block) and not isinstance(value, np.ndarray):
+            self._skip_loops(block)
             for name in self.flow.written(block):
                 state.registers[name] = None
             state.previous, state.pc = block, self.flow.join(block)
@@ -168,21 +170,34 @@ class Walk:
         if isinstance(value, np.ndarray):
             mask = every & (value & np.uint64(1)).astype(bool)
             first, second = mask, every & ~mask
-        found = []
+        found, groups, late = [], set(), state.cells.late
         for pc, lanes in ((target, first), (start + 1, second)):
             state.pc, state.lanes, state.registers = pc, lanes, dict(before)
+            state.cells.late = late
             if not self._arm(state, join):
                 if not is_quiet:
                     raise CertificateError("a loop that only some threads run")
+                self._skip_loops(block)
                 state.registers = {
                     n: v for n, v in before.items() if n not in self.flow.written(block)
                 }
             found.append(state.registers)
+            if lanes.any():
+                groups.add(state.cells.late)
+        if len(groups) > 1:
+            raise CertificateError("arms do not commit as many groups")
+        state.cells.late = groups.pop() if groups else late
+        if active is None:
+            state.cells.join()
         one, other = found
         state.registers = {
             n: _either(one.get(n), other.get(n), mask) for n in one | other
         }
         state.lanes, state.pc, state.previous = active, join, block
+
+    def _skip_loops(self, block: int) -> None:
+        if not self.flow.loops.keys().isdisjoint(self.flow.between(block)):
+            self.has_skipped_loops = True
 
     def _arm(self, state: State, join: int) -> bool:
         for _ in range(_MOST_STEPS):

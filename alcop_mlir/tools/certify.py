@@ -177,6 +177,8 @@ def _rows(report: Report) -> Rows:
     if report.status == "proven":
         fresh = "yes" if report.is_fresh else "not shown"
         yield "fresh", [f"{fresh}: each load reads copies of one age, in groups"]
+        ends = "yes" if report.is_ending else "not shown"
+        yield "ends", [f"{ends}: each loop has a bound for its turns"]
         yield "assumed", list(report.assumptions)
     yield "time", [command_line.seconds(report.seconds)]
 

@@ -117,13 +117,14 @@ def damaged(value: Any, rng: random.Random) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": 2}, "this is no certificate of a known schema"),
+        ({"schema": 1}, "this is no certificate of a known schema"),
         ({"threads": 63}, "for another number of threads"),
         ({"shared_bytes": 2048}, "has another layout of shared memory"),
         ({"cell_bytes": 2}, "has cells of another size"),
         ({"entry": "other"}, "the PTX has no kernel 'other'"),
         ({"assumes": []}, "does not say what it assumes"),
         ({"fresh": False}, "is wrong about freshness"),
+        ({"ends": False}, "is wrong about the end of loops"),
         ({"heads": []}, "a state at the head of a loop is not listed"),
         ({"heads": 3}, "this is no certificate"),
         ({"threads": "64"}, "no whole number: '64'"),
