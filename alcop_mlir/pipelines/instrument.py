@@ -55,10 +55,10 @@ CHECKED_AFTER = frozenset(
     "alcop-expand-pipelines alcop-place-waits alcop-make-async "
     "alcop-distribute-copies alcop-unroll-steady-state".split()
 )
-# After these warps may have roles, and `vector.contract` is not lowered yet.
+# After these warps may have roles, or wgmma are instructions.
 RINGS_AFTER = frozenset(
     "alcop-specialize-warps alcop-expand-pipelines alcop-place-waits "
-    "alcop-distribute-copies".split()
+    "alcop-distribute-copies alcop-lower-mma".split()
 )
 VERSIONS = "alcop-version-loops"
 # After these the plans of loops stand in the IR, and nothing was executed of them.

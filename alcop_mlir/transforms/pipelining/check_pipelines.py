@@ -15,7 +15,7 @@ two versions of a loop, that the first runs only where it may:
 for all trip counts: `alcop_mlir.verifier.rings.check`.
 
 Runs anywhere after alcop-version-loops, as long as there are scf loops and memrefs;
-rings are checked before alcop-lower-mma.
+rings of mbarriers, and wgmma, until alcop-outline-kernels.
 Reads `alcop.noalias`, `alcop.pipeline` and `alcop.op`; writes and erases no attributes.
 """
 

@@ -60,9 +60,14 @@ def _times(state: State) -> Iterator[tuple[int, int]]:
             *sorted(one.far.items()),
         ):
             yield process, time
+    proxy = first + len(state.mbarriers)
     for _, one in _slots(state):
-        yield first + one.phase[0], one.phase[1]
+        if one.phase[0] >= 0:
+            yield first + one.phase[0], one.phase[1]
         yield from sorted(one.read.items())
+        for process, time in sorted(one.written.items()):
+            yield process, time
+            yield proxy + process, time
 
 
 def _slots(state: State) -> list[tuple[tuple[int, int], Filled]]:
@@ -81,6 +86,8 @@ def _mbarrier(one: Mbarrier) -> Hashable:
 
 def _slot(state: State, buffer: int, one: Filled) -> Hashable:
     number, ended = one.phase
+    if number < 0:
+        return tuple(sorted(one.read)), tuple(sorted(one.written))
     is_landing = state.mbarriers[number].ended < ended
     return (
         _order(state, buffer, one.number),
@@ -104,5 +111,6 @@ def _reader(state: State, process: int) -> Hashable:
     return (
         tuple(slots for slots, _ in reader.groups),
         reader.open,
+        (reader.stores, reader.fenced, reader.touched),
         tuple((buffer, _order(state, buffer, fill)) for buffer, fill in latest),
     )

@@ -1,7 +1,8 @@
 """Checks rings of mbarriers between the roles of warps: `check_rings(op)`.
 
 For kernels with copies by TMA, as alcop-specialize-warps leaves them, after
-alcop-make-persistent too. Nothing of the plans or the passes is known here: the IR is
+alcop-make-persistent too, and behind alcop-lower-mma, until buffers become parts of one
+block of shared memory. Nothing of the plans or the passes is known here: the IR is
 run. What is checked, for every trip count of every loop, 0 and 1 included, and for
 loops in loops over tiles, with other trip counts in each tile:
 
@@ -11,6 +12,12 @@ loops in loops over tiles, with other trip counts in each tile:
 - each wait is for a phase that its parity tells from all others, and each arrival and
   copy is for one phase: so no phase is missed, and none ends twice
 - accumulators are used when their group has ended
+- once wgmma are instructions: each reads one slot, as its descriptors say; none comes
+  before a `wgmma.fence`, nor goes on with accumulators that other ops have read or
+  written since the last one; all are in committed groups
+- what threads have written to shared memory, and TMA stores, was written before it by
+  all of them, with a `fence.proxy.async` on the way, and is written again only when
+  the store has read it
 - nobody waits for ever, and nothing is left over: no phase begun, no slot unread, no
   group unfinished
 - in clusters, of which all blocks are run: that their mbarriers are seen, and there as
@@ -41,8 +48,12 @@ meet at ops with `.aligned`; that all of them come is checked. Mbarriers are tho
 PTX ISA, "Asynchronous barriers"; within a block their init needs no fence but a
 barrier, since copies use them by the generic proxy. Blocks of a cluster get the same
 numbers but that of the block. Slots are written by copies alone,
-another op that stores into them is refused: so no fence between proxies is needed.
-Global memory is not looked at.
+another op that stores into them is refused, as is wgmma of tiles that threads have
+written: so they need no fence between proxies. Of what TMA stores all is taken to be
+written at each write, and read by each store. A `fence.proxy.async` orders what its
+thread knows, whether that thread has written it or another (PTX ISA, "Memory
+Consistency Model", proxy-preserved base causality order). Threads come to a named
+barrier in the same company each time. Global memory is not looked at.
 
 What is not understood is an error too: nothing is shown of it.
 """
@@ -53,13 +64,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from alcop_mlir.bindings import ir
-from alcop_mlir.verifier.accesses import inside
+from alcop_mlir.verifier.accesses import inside, root
 from alcop_mlir.verifier.rings import alike
 from alcop_mlir.verifier.rings.code import Compiler, Instruction, Register
-from alcop_mlir.verifier.rings.events import LOAD, Ops
+from alcop_mlir.verifier.rings.events import LOAD, STORE, Ops
 from alcop_mlir.verifier.rings.kernel import Kernel
 from alcop_mlir.verifier.rings.numbers import Question, with_answer
 from alcop_mlir.verifier.rings.processes import Place, Process
+from alcop_mlir.verifier.rings.products import INLINE, WGMMA
 from alcop_mlir.verifier.rings.records import Wrong
 from alcop_mlir.verifier.rings.run import Run
 from alcop_mlir.verifier.rings.state import State
@@ -69,7 +81,7 @@ from alcop_mlir.verifier.violations import Violation
 
 _KERNELS = ("gpu.launch", "gpu.func")
 _MOST_STATES = 1_000
-_NOT_PLAYED = ("nvvm.wgmma.mma_async",)  # where alcop-lower-mma has run
+_BUFFER = "memref.alloc"
 
 
 def check_rings(op: ir.Operation) -> list[Violation]:
@@ -80,8 +92,21 @@ def check_rings(op: ir.Operation) -> list[Violation]:
 
 
 def _is_checked(kernel: Any) -> bool:
-    names = {one.name for one in inside(kernel)}
-    return LOAD in names and names.isdisjoint(_NOT_PLAYED)
+    """Whether roles are played: not where buffers have become parts of one block.
+
+    Nor where wgmma is text of PTX, as it is with A in registers.
+    """
+    ops = [*inside(kernel)]
+    loads = [one for one in ops if one.name in (LOAD, STORE)]
+    if not any(one.name == WGMMA for one in ops):
+        return bool(loads)
+    is_text = any(one.name == INLINE for one in ops)
+    return bool(loads) and not is_text and all(map(_fills_buffer, loads))
+
+
+def _fills_buffer(load: Any) -> bool:
+    owner = root(load.operands[0]).owner
+    return not isinstance(owner, ir.Block) and owner.operation.name == _BUFFER
 
 
 def _check(kernel: Any) -> Violation | None:

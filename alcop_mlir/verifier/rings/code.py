@@ -15,6 +15,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.rings.events import Event
 from alcop_mlir.verifier.rings.kernel import FOR, IF, LONG, YIELD, Kernel
 from alcop_mlir.verifier.rings.numbers import LONG_NAME, Open
+from alcop_mlir.verifier.rings.products import takes_registers_apart
 from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import constant, is_computable, origins, rule_of
 
@@ -143,7 +144,7 @@ class Compiler:
         elif op in self.kernel.eventful:
             for region in op.regions:
                 self._block(region.blocks[0])
-        elif is_needed and event is None:
+        elif is_needed and event is None and not takes_registers_apart(op):
             self._compute(op)
 
     def _is_needed(self, value: Any) -> bool:
@@ -159,9 +160,10 @@ class Compiler:
         held = [
             self._of(one) for one in accumulators if one in self.kernel.accumulators
         ]
+        held = list(dict.fromkeys(held))
         uses = (*(self._of(one) for one in event.operands), *held)
         defs = ()
-        if event.kind == "multiply":
+        if event.kind in ("multiply", "issue"):
             defs = (self._register(op.results[0]).number,)
         self._add(event.kind, op, uses=uses, defs=defs, data=event.data)
 
@@ -256,17 +258,31 @@ class Compiler:
         return most
 
     def _move(self, op: Any, to: Iterable[Any], values: Iterable[Any]) -> None:
+        moved = [
+            (one, value)
+            for one, value in zip(to, values, strict=True)
+            if self._is_needed(one)
+        ]
+        self._write_sums(op, moved)
         pairs = [
             (
                 self._register(one).number,
                 self._of(value, one in self.kernel.accumulators),
             )
-            for one, value in zip(to, values, strict=True)
-            if self._is_needed(one)
+            for one, value in moved
+            if one not in self.kernel.same
         ]
         if pairs:
             defs, uses = zip(*pairs, strict=True)
             self._add("move", op, uses=uses, defs=defs)
+
+    def _write_sums(self, op: Any, moved: Iterable[tuple[Any, Any]]) -> None:
+        """Registers of accumulators of lowered wgmma that get other values."""
+        same = self.kernel.same
+        written = [one for one, value in moved if one in same and value not in same]
+        if written:
+            uses = tuple({self._register(one) for one in written})
+            self._add("use_sums", op, uses=uses)
 
     def _of(self, value: Any, is_sum: bool = False) -> Any:
         """A number that is known of a value, or the register that holds it."""
@@ -298,6 +314,7 @@ class Compiler:
         return origins(value) is None or _is_outside(value, self.kernel.ops.kernel)
 
     def _register(self, value: Any) -> Register:
+        value = self.kernel.same.get(value, value)
         return Register(self._registers.setdefault(value, len(self._registers)))
 
 

@@ -1,6 +1,7 @@
 """Which ops of a kernel synchronise roles, copy, or read slots: `Ops.event`.
 
 Slots are those along the first dimension of the buffers that copies by TMA fill.
+Buffers that threads write and TMA reads, to store them, are one slot each.
 """
 
 from __future__ import annotations
@@ -12,11 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.bindings import ir
-from alcop_mlir.verifier.accesses import READ, inside, root, slot_accesses
+from alcop_mlir.verifier.accesses import (
+    READ,
+    inside,
+    root,
+    slot_accesses,
+    touched,
+)
+from alcop_mlir.verifier.accesses import STORE as WRITE
+from alcop_mlir.verifier.rings.products import (
+    WGMMA,
+    is_of_descriptors,
+    matrices,
+    parts,
+    tile,
+)
 from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import constant
 
 LOAD = "nvgpu.tma.async.load"
+STORE = "nvgpu.tma.async.store"
 CREATE = "nvgpu.mbarrier.create"
 CONTRACT = "vector.contract"
 _TRANSFER = "vector.transfer_read"
@@ -40,7 +56,8 @@ _MAY_MATTER = (
     "nvgpu.mbarrier.", "nvgpu.tma.", "nvgpu.warpgroup.", "nvgpu.device_async",
     "nvvm.mbarrier", "nvvm.cp.async", "nvvm.barrier", "nvvm.wgmma", "nvvm.cluster",
     "nvvm.fence.proxy", "nvvm.inline_ptx", "nvvm.mapa", "nvvm.exit", "llvm.inline_asm",
-    "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer", "alcop.consumer",
+    "nvvm.stmatrix", "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer",
+    "alcop.consumer",
 )  # fmt: skip
 
 
@@ -77,7 +94,8 @@ class Buffer:
 class Ops:
     """The ops of a kernel that matter for its rings.
 
-    buffers:   those that TMA fills, numbered
+    buffers:   those that TMA fills, or stores, numbered
+    stored:    those that TMA stores
     groups:    groups of mbarriers, and the number of the first of each
     mbarriers: names of all: full are told of copies, who copies waits for empty ones
     """
@@ -86,13 +104,19 @@ class Ops:
     buffers: dict[Any, tuple[int, Buffer]] = field(default_factory=dict)
     groups: dict[Any, tuple[int, int]] = field(default_factory=dict)
     mbarriers: list[str] = field(default_factory=list)
+    stored: set[Any] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         loads = [op for op in inside(self.kernel) if op.name == LOAD]
-        for op in loads:
+        stores = [op for op in inside(self.kernel) if op.name == STORE]
+        for op in loads + stores:
             value = root(op.operands[0])
             if value not in self.buffers:
                 self.buffers[value] = (len(self.buffers), _buffer(value))
+        self.stored = {root(op.operands[0]) for op in stores}
+        for op in loads:
+            if root(op.operands[0]) in self.stored:
+                raise Unproven(op, "fills what TMA stores, too")
         full = {op.operands[1] for op in loads}
         copying = {op.block for op in loads}
         waits = (op for op in inside(self.kernel) if op.name == _WAIT)
@@ -115,7 +139,7 @@ class Ops:
             return Event("meet_warp")
         if op.name == CONTRACT:
             return self._contract(op) if is_wgmma(op) else None
-        if op.name in _HARMLESS:
+        if op.name in _HARMLESS or is_of_descriptors(op):
             return None
         if op.name.startswith(_MAY_MATTER):
             raise Unproven(op, f"'{op.name}' is not known")
@@ -209,8 +233,55 @@ class Ops:
         accumulators = op.operands[_SUMS]
         return Event("multiply", tuple(slot for _, slot in slots), data, accumulators)
 
+    def _issue(self, op: Any) -> Event:
+        """A wgmma behind alcop-lower-mma."""
+        found = []
+        descriptors, added = parts(op)
+        for descriptor, matrix in zip(descriptors, matrices(op), strict=True):
+            buffer = tile(op, descriptor)
+            if buffer not in self.buffers or buffer in self.stored:
+                raise Unproven(op, "reads a tile that no copy by TMA fills")
+            found.append((*self.buffers[buffer], matrix))
+        return Event("issue", (*descriptors,), found, (added, op.results[0]))
+
+    def _store(self, op: Any) -> Event:
+        """A copy out of shared memory."""
+        if op.attributes["operandSegmentSizes"][-1]:
+            raise Unproven(op, "has a predicate")
+        return Event("store", (), self.buffers[root(op.operands[0])][0])
+
+    def _fence_proxy(self, op: Any) -> Event:
+        kind = str(op.attributes["kind"])
+        if "async" not in kind or "global" in kind:
+            raise Unproven(op, "is a fence of no proxy that is known")
+        return Event("fence_proxy")
+
+    def _meet_threads(self, op: Any) -> Event:
+        """A named barrier of so many threads, or that of the block."""
+        number, count, *others = op.attributes["operandSegmentSizes"]
+        if len(op.operands) != number + count or any(others):
+            raise Unproven(op, "is no plain barrier")
+        if not count:
+            raise Unproven(op, "expected a number of threads")
+        first = op.operands[0] if number else 0
+        return Event("meet_threads", (first, op.operands[number]))
+
+    def _write(self, op: Any) -> Event | None:
+        """A write of threads of what TMA stores; of some, as of all of it."""
+        written = [
+            buffer
+            for buffer, kind in touched(op)
+            if kind == WRITE and buffer in self.stored
+        ]
+        if not written:
+            return None
+        return Event("write", (), [self.buffers[buffer][0] for buffer in written])
+
     def _accesses(self, op: Any) -> Event | None:
-        """Other reads of slots than by wgmma."""
+        """Other accesses of slots than by wgmma."""
+        written = self._write(op)
+        if written is not None:
+            return written
         reads = self._reads(op)
         if not reads or (op.name == _TRANSFER and _is_of_wgmma(op)):
             return None
@@ -222,7 +293,7 @@ class Ops:
         """The buffers that `op` reads, and which slots."""
         found = []
         for access in slot_accesses(op):
-            if access.buffer not in self.buffers:
+            if access.buffer not in self.buffers or access.buffer in self.stored:
                 continue
             number, buffer = self.buffers[access.buffer]
             slot = access.slot if buffer.slots > 1 else 0
@@ -244,6 +315,16 @@ _TABLE = {
     _CLUSTER_ARRIVE: Ops._meet_cluster,
     _CLUSTER_WAIT: Ops._meet_cluster,
     "nvvm.fence.mbarrier.init": lambda self, op: Event("fence_mbarriers"),
+    WGMMA: Ops._issue,
+    "nvvm.wgmma.fence.aligned": lambda self, op: Event("fence_registers"),
+    "nvvm.wgmma.commit.group.sync.aligned": lambda self, op: Event("commit"),
+    "nvvm.fence.proxy": Ops._fence_proxy,
+    "nvvm.barrier": Ops._meet_threads,
+    STORE: Ops._store,
+    "nvvm.cp.async.bulk.commit.group": lambda self, op: Event("commit_stores"),
+    "nvvm.cp.async.bulk.wait_group": lambda self, op: Event(
+        "finish_stores", (), op.attributes["group"].value
+    ),
 }
 
 

@@ -10,6 +10,11 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import inside
 from alcop_mlir.verifier.rings.events import Event, Ops, is_wgmma
 from alcop_mlir.verifier.rings.numbers import Atoms
+from alcop_mlir.verifier.rings.products import (
+    accumulators,
+    is_undefined,
+    takes_registers_apart,
+)
 from alcop_mlir.verifier.rings.threads import PerThread, Threads
 from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import origins
@@ -36,7 +41,8 @@ class Kernel:
 
     needed:   values that are computed
     of_lanes: values that depend on the thread alone, where others need them
-    accumulators:     accumulators
+    accumulators: accumulators
+    same:     of accumulators of lowered wgmma one that has the same registers
     """
 
     ops: Ops
@@ -47,8 +53,11 @@ class Kernel:
     needed: set[Any] = field(default_factory=set)
     of_lanes: dict[Any, PerThread] = field(default_factory=dict)
     accumulators: set[Any] = field(default_factory=set)
+    same: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.same = accumulators(self.ops.kernel)
+        self.accumulators |= {*self.same}
         for op in inside(self.ops.kernel):
             if is_wgmma(op):
                 self._add_sums(op.results[0])
@@ -97,6 +106,8 @@ class Kernel:
                 one = inner.operation
                 if one in self.eventful:
                     self._find_uses(one)
+                elif takes_registers_apart(one):
+                    self._find_writes(one)
                 elif one.name != YIELD:
                     read = [v for o in (one, *inside(one)) for v in o.operands]
                     used = tuple(
@@ -104,6 +115,14 @@ class Kernel:
                     )
                     if used:
                         self.events[one] = Event("use_sums", accumulators=used)
+
+    def _find_writes(self, op: Any) -> None:
+        """An op that puts other values into registers of accumulators."""
+        result = op.results[0]
+        if result in self.same and not all(
+            operand in self.same or is_undefined(operand) for operand in op.operands
+        ):
+            self.events[op] = Event("use_sums", accumulators=(result,))
 
     def _add_sums(self, value: Any) -> None:
         """Accumulators, and what they become as loops and branches pass them on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from alcop_mlir.verifier.rings.code import Instruction, Loop, Register
@@ -45,6 +45,7 @@ class Machine:
     long:   numbers that are surely more than `LONG`
     blocks: of the cluster
     limit:  numbers that are not known are compared with smaller ones only, but by loops
+    barriers: who comes to each named barrier of a block; the same in all runs
     """
 
     processes: Sequence[Process]
@@ -55,6 +56,7 @@ class Machine:
     long: Collection[Terms]
     limit: int
     blocks: int
+    barriers: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def clone(self: _Own) -> _Own:
         """An independent copy, which may be told other answers."""

@@ -51,7 +51,7 @@ class Mbarriers:
             clocks=[[*clock] for clock in self.clocks],
             mbarriers=[one.clone() for one in self.mbarriers],
             slots={
-                slot: replace(one, read={**one.read})
+                slot: replace(one, read={**one.read}, written={**one.written})
                 for slot, one in self.slots.items()
             },
             readers=[one.clone() for one in self.readers],

@@ -30,7 +30,7 @@ _REGISTERS = (
     "vector.insert",
 )
 _UNDEFINED = "llvm.mlir.undef"
-_INIT = 2  # operand: accumulators
+_INIT = 0  # operand: accumulators; descriptors of A and B follow
 _BOUNDS = 3  # operands of a loop, before what it carries
 _SHAPE = re.compile(r"m = (\d+), n = (\d+), k = (\d+)")
 _K_BYTES = 32
@@ -48,15 +48,23 @@ def matrices(op: Any) -> tuple[Matrix, Matrix]:
     if found is None:
         raise Unproven(op, "has no shape that is known")
     m, n, k = (int(one) for one in found.groups())
-    return tuple(
-        Matrix(length, _K_BYTES // k, _ALONG_K[name] in str(op.attributes[layout]))
-        for name, length, layout in (("A", m, "layoutA"), ("B", n, "layoutB"))
-    )
+    size = _K_BYTES // k
+
+    def is_along_k(name: str) -> bool:
+        return _ALONG_K[name] in str(op.attributes[f"layout{name}"])
+
+    return Matrix(m, size, is_along_k("A")), Matrix(n, size, is_along_k("B"))
 
 
-def tile(op: Any, number: int) -> Any:
+def parts(op: Any) -> tuple[list[Any], Any]:
+    """The descriptors of A and B of a wgmma, and the accumulators that it reads."""
+    accumulators, *descriptors = op.operands
+    return descriptors, accumulators
+
+
+def tile(op: Any, descriptor: Any) -> Any:
     """The buffer that a descriptor of a wgmma is of."""
-    found, pending, seen = set[Any](), [op.operands[number]], set[Any]()
+    found, pending, seen = set[Any](), [descriptor], set[Any]()
     while pending:
         value = pending.pop()
         owner = value.owner
@@ -82,7 +90,7 @@ def is_of_descriptors(op: Any) -> bool:
 def _leads_to_wgmma(value: Any) -> bool:
     for use in value.uses:
         user = use.owner.operation
-        if user.name == WGMMA and use.operand_number < _INIT:
+        if user.name == WGMMA and use.operand_number > _INIT:
             continue
         if not is_computable(user) or user.name == "arith.cmpi":
             return False

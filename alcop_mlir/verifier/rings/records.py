@@ -75,6 +75,7 @@ class Filled:
     parts:  first element and end of each copy
     read:   when each process has last read it
     used:   whether anyone has read this fill
+    written: when each process has last written what is there for TMA to store
     """
 
     number: int = -1
@@ -83,6 +84,7 @@ class Filled:
     read: dict[int, int] = field(default_factory=dict)
     used: bool = False
     op: Any = None
+    written: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -92,6 +94,9 @@ class Reader:
     open:   slots of the group that is not committed
     made:   groups committed so far
     latest: number of the latest fill that it has read of each buffer
+    stores: groups of copies out of slots, oldest first; the last one is not committed
+    fenced: whether there was a wgmma.fence, without which there is no wgmma
+    touched: registers of accumulators that were read or written since the last one
     """
 
     groups: list[tuple[frozenset[Slot], Any]] = field(default_factory=list)
@@ -99,6 +104,9 @@ class Reader:
     op: Any = None
     made: int = 0
     latest: dict[int, int] = field(default_factory=dict)
+    stores: tuple[frozenset[Slot], ...] = (frozenset(),)
+    fenced: bool = False
+    touched: frozenset[int] = frozenset()
 
     def clone(self) -> Reader:
         """An independent copy."""
@@ -110,4 +118,5 @@ class Reader:
 
     def reads(self, slot: Slot) -> bool:
         """Whether an unfinished group reads a slot."""
-        return slot in self.open or any(slot in slots for slots, _ in self.groups)
+        groups = [self.open, *(slots for slots, _ in self.groups), *self.stores]
+        return any(slot in slots for slots in groups)

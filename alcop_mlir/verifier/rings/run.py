@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.verifier.rings.code import Instruction
+from alcop_mlir.verifier.rings.code import Instruction, Register
+from alcop_mlir.verifier.rings.descriptors import extent
 from alcop_mlir.verifier.rings.machine import Machine
+from alcop_mlir.verifier.rings.numbers import Open
 from alcop_mlir.verifier.rings.records import Slot, Wrong
+from alcop_mlir.verifier.rings.unproven import Unproven
 
 
 class Run(Machine):
@@ -130,6 +133,98 @@ class Run(Machine):
                 self.state.commit(other)
         return following
 
+    def _issue(self, number: int, one: Instruction) -> int | None:
+        """A wgmma as an instruction, behind alcop-lower-mma."""
+        warp = self._warp(number)
+        if not self._are_here(warp, [one.op]):
+            return None
+        for other in warp:
+            mine = self.at(other)
+            registers = frozenset(mine.defs)
+            self.state.check_fenced(other, registers)
+            self.state.issue(other, self._tiles(other, mine), one.op)
+            self._set(other, mine, [self.state.readers[other].made])
+        if len({tuple(self._descriptors(other, self.at(other))) for other in warp}) > 1:
+            raise Wrong("its descriptors differ between lanes of a warp")
+        return self._meet_warp(number, one)
+
+    def _descriptors(self, number: int, one: Instruction) -> list[int]:
+        found = self._values(number, one)[: len(one.data)]
+        if any(isinstance(value, Open) for value in found):
+            raise Unproven(one.op, "depends on a number that is not known")
+        return found
+
+    def _tiles(self, number: int, one: Instruction) -> list[Slot]:
+        """The slots that a wgmma reads, by its descriptors."""
+        buffers, slots = list[int](), list[int]()
+        descriptors = self._descriptors(number, one)
+        for word, (buffer, of, matrix) in zip(descriptors, one.data, strict=True):
+            found = extent(word, matrix)
+            if found is None:
+                raise Unproven(one.op, "reads a tile that is not swizzled")
+            size = of.elements * of.bits // 8
+            first, last = found[0] // size, (found[1] - 1) // size
+            if first != last or last >= of.slots:
+                raise Wrong(f"reads beyond slot {first} of {of}")
+            buffers.append(buffer)
+            slots.append(first)
+        return self._own(number, buffers, slots)
+
+    def _commit(self, number: int, one: Instruction) -> int | None:
+        if not self._are_here(self._warp(number), [one.op]):
+            return None
+        for other in self._warp(number):
+            self.state.commit(other)
+        return self._meet_warp(number, one)
+
+    def _fence_registers(self, number: int, one: Instruction) -> int | None:
+        if not self._are_here(self._warp(number), [one.op]):
+            return None
+        for other in self._warp(number):
+            self.state.fence_registers(other)
+        return self._meet_warp(number, one)
+
+    def _fence_proxy(self, number: int, one: Instruction) -> int:
+        self.state.fence_proxy(number)
+        return self.places[number].at + 1
+
+    def _write(self, number: int, one: Instruction) -> int:
+        for slot in self._own(number, one.data, [0] * len(one.data)):
+            self.state.write(number, slot)
+        return self.places[number].at + 1
+
+    def _store(self, number: int, one: Instruction) -> int:
+        (slot,) = self._own(number, [one.data], [0])
+        self.state.store(number, slot)
+        return self.places[number].at + 1
+
+    def _commit_stores(self, number: int, one: Instruction) -> int:
+        self.state.commit_stores(number)
+        return self.places[number].at + 1
+
+    def _finish_stores(self, number: int, one: Instruction) -> int:
+        self.state.finish_stores(number, one.data)
+        return self.places[number].at + 1
+
+    def _meet_threads(self, number: int, one: Instruction) -> int | None:
+        """A named barrier: of the processes that come, all threads are counted."""
+        name, count = self._whole(number, one)
+        block = self._block(number)
+        here = [
+            other
+            for other in range(len(self.processes))
+            if self._block(other) == block
+            and self.at(other).kind == one.kind
+            and self._whole(other, self.at(other))[0] == name
+        ]
+        threads = sum(self.processes[other].lanes.threads for other in here)
+        if threads < count:
+            return None
+        known = self.barriers.setdefault((block, name), frozenset(here))
+        if threads > count or known != frozenset(here):
+            raise Wrong(f"barrier {name} is for {count} threads, and others come to it")
+        return self._meet(number, here, [self.at(other).op for other in here])
+
     def _finish(self, number: int, one: Instruction) -> int | None:
         if not self._are_here(self._warp(number), [one.op]):
             return None
@@ -142,6 +237,8 @@ class Run(Machine):
         reader = self.state.readers[number]
         if any(reader.is_unfinished(group) for group in self._values(number, one)):
             raise Wrong("reads accumulators of a group of wgmma that is unfinished")
+        registers = (use.number for use in one.uses if isinstance(use, Register))
+        self.state.touch(number, frozenset(registers))
         return self.places[number].at + 1
 
     def _warp(self, number: int) -> list[int]:

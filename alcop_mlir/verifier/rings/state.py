@@ -76,8 +76,15 @@ class State(Mbarriers):
         clock, name, filled = self.clocks[process], self._name(slot), self.slots[slot]
         for reader in self.readers:
             if reader.reads(slot):
+                if filled.written:
+                    raise Wrong(f"{name} is written while a store by TMA may read it")
                 raise Wrong(f"{name} is filled while a group of wgmma may read it")
         if any(clock[other] < time for other, time in filled.read.items()):
+            if filled.written:
+                raise Wrong(
+                    f"{name} is written while a store by TMA may still read it: no "
+                    "barrier behind the wait for that"
+                )
             raise Wrong(
                 f"{name} is filled while warps may still read it: no wait is for its "
                 "release by all of them"
@@ -95,6 +102,77 @@ class State(Mbarriers):
             self._check_read(process, slot)
             reader.open |= {slot}
         reader.op = op
+
+    def fence_registers(self, process: int) -> None:
+        """Order accesses of registers before it, and wgmma behind it."""
+        reader = self.readers[process]
+        reader.fenced, reader.touched = True, frozenset()
+
+    def touch(self, process: int, registers: frozenset[int]) -> None:
+        """Read or write accumulators by other ops than wgmma."""
+        reader = self.readers[process]
+        if reader.fenced:
+            reader.touched |= registers
+
+    def check_fenced(self, process: int, registers: frozenset[int]) -> None:
+        """Check that a wgmma may go on with accumulators in these registers."""
+        reader = self.readers[process]
+        if not reader.fenced:
+            raise Wrong("no 'wgmma.fence' before the first wgmma")
+        if reader.touched & registers:
+            raise Wrong(
+                "its accumulators were read or written by other ops, and no "
+                "'wgmma.fence' is between"
+            )
+
+    def write(self, process: int, slot: Slot) -> None:
+        """Write what TMA stores."""
+        one = self.slots.setdefault(slot, Filled(used=True))
+        self._refill(process, slot)
+        one.written[process] = self._tick(process)[process]
+
+    def fence_proxy(self, process: int) -> None:
+        """Let copies by TMA see what the process knows to be written."""
+        clock = self._tick(process)
+        first = len(self.clocks) + len(self.mbarriers)
+        for other in range(len(self.clocks)):
+            clock[first + other] = max(clock[first + other], clock[other])
+
+    def store(self, process: int, slot: Slot) -> None:
+        """Issue a copy out of a slot that threads have written."""
+        one, name = self.slots.get(slot), self._name(slot)
+        if one is None or not one.written:
+            raise Wrong(f"{name} is stored and was never written")
+        clock = self._tick(process)
+        first = len(self.clocks) + len(self.mbarriers)
+        for other, time in one.written.items():
+            if clock[other] < time:
+                raise Wrong(
+                    f"{name} is stored while threads may still write it: no barrier "
+                    "between"
+                )
+            if clock[first + other] < time:
+                raise Wrong(
+                    f"{name} is written by threads and stored by TMA, with no "
+                    "'fence.proxy.async' between"
+                )
+        *groups, last = self.readers[process].stores
+        self.readers[process].stores = (*groups, last | {slot})
+
+    def commit_stores(self, process: int) -> None:
+        """End a group of copies out of slots."""
+        reader = self.readers[process]
+        reader.stores = (*reader.stores, frozenset())
+
+    def finish_stores(self, process: int, most: int) -> None:
+        """Wait until at most so many of these groups still read their slots."""
+        reader = self.readers[process]
+        time = self._tick(process)[process]
+        *groups, last = reader.stores
+        done = max(0, len(groups) - most)
+        for slot in frozenset[Slot]().union(*groups[:done]):
+            self.slots[slot].read[process] = time
+        reader.stores = (*groups[done:], last)
 
     def commit(self, process: int) -> None:
         """End the group of wgmma."""
@@ -138,6 +216,8 @@ class State(Mbarriers):
         reader = self.readers[process]
         for _, op in reader.groups or ([(0, reader.op)] if reader.open else []):
             raise Wrong("its group of wgmma is unfinished when the kernel ends", op)
+        if any(reader.stores):
+            raise Wrong("a store by TMA may still read shared memory when it ends")
 
     def at_end(self) -> None:
         """Check what is left over when all have ended."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.bindings import ir
+from alcop_mlir.verifier.rings.products import is_of_descriptors
 from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import constant, is_computable, rule_of
 
@@ -78,6 +79,8 @@ class Threads:
             return tuple(int(thread % WARP == 0) for thread in range(self.count))
         if op.name == "gpu.shuffle":
             return self._shuffled(op, value)
+        if is_of_descriptors(op):
+            return 0  # descriptors are looked at from the beginning of a buffer
         if not is_computable(op):
             return None
         return self._computed(op)
