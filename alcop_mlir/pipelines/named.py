@@ -116,7 +116,7 @@ PREPARE = (
     "alcop-propagate-layouts,canonicalize,cse,alcop-sink-transposes,canonicalize,"
     "alcop-fold-paddings,alcop-fill-channels,alcop-fold-concats,alcop-fold-transposes,"
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
-    "alcop-join-contractions)",
+    "alcop-join-contractions,canonicalize,cse,alcop-pair-columns,canonicalize)",
     "alcop-prepare-weights",
     # Of what each call computes, when all transposes are as few as they will be.
     "func.func(alcop-group-chains,canonicalize,cse,alcop-inline-gathered,"

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
     [
         ("bert_layer", 1, 128, 7, 22_040_064),
         ("gpt2_block", 1, 1024, 7, 55_070_208),
-        ("llama_block", 1, 1024, 9, 642_793_472),
-        ("llama_step", 1, 128, 13, 449_271_848),
+        ("llama_block", 1, 1024, 7, 621_297_664),
+        ("llama_step", 1, 128, 12, 449_255_464),
         ("resnet50", 1, 128, 60, 111_283_504),
     ],
 )

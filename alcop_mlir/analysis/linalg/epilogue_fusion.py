@@ -40,7 +40,13 @@ from alcop_mlir.analysis.ir.memref_layouts import open_strides
 from alcop_mlir.analysis.ir.slices import backward_slice, captured, is_pure
 from alcop_mlir.analysis.linalg.accumulator_init import marked_init
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
-from alcop_mlir.analysis.linalg.interleaved_columns import Interleaved, interleaved
+from alcop_mlir.analysis.linalg.interleaved_columns import (
+    GROUP,
+    Interleaved,
+    Turned,
+    interleaved,
+    turned,
+)
 from alcop_mlir.analysis.linalg.view import Operand, linalg_view, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -76,7 +82,7 @@ def find_epilogue(
 
 def epilogue_op(op: ir.Operation) -> Elementwise | None:
     """`op` as an element-wise op on C, or on its interleaved columns; or None."""
-    return elementwise(op) or interleaved(op)
+    return elementwise(op) or interleaved(op) or turned(op)
 
 
 def output_loops(contraction: ir.Operation) -> str:
@@ -86,7 +92,12 @@ def output_loops(contraction: ir.Operation) -> str:
 
 
 def operand_loops(element: Elementwise, operand: Operand, loops: str) -> str:
-    """The letters of the loops that index `operand`; `loops`: those of the output."""
+    """The letters of the loops that index `operand`; `loops`: those of the output.
+
+    Of a turned op only where it reads columns: others have loops that C lacks.
+    """
+    if isinstance(element, Turned):
+        return loops if operand.argument in element.part_of else ""
     names = dict(zip(element.output.loops, loops, strict=True))
     return "".join(FIRST if n is None else names[n] for n in operand.loops)
 
@@ -195,7 +206,8 @@ class _Search:
         view = view_of(self.contraction)
         if 0 in map(view.static_size, view.reductions):
             yield "the contraction reduces a loop of size 0"
-        if element.rank != len(self.loops):
+        further = 2 if isinstance(element, Turned) else 0  # parts of columns
+        if element.rank != len(self.loops) + further:
             expected = f"expected the {len(self.loops)} of the contraction's output"
             yield f"has {element.rank} loops, {expected}"
         for operand in element.reads:
@@ -215,6 +227,13 @@ class _Search:
             yield (
                 f"reads columns that {element.parts} contractions have in turn: a warp "
                 f"has {columns}, expected a multiple of {element.span}"
+            )
+        if isinstance(element, Turned) and not self.loops.endswith("mn"):
+            yield "the contraction's rows are not next to its columns"
+        elif isinstance(element, Turned) and not element.moves_with_strips:
+            yield (
+                f"reads other operands by parts of a row's number that are no multiples"
+                f" of {GROUP}, or by columns in another order"
             )
         apart = [one.output.value for one in self.fused if isinstance(one, Interleaved)]
         if any(one.value in apart for one in element.reads):

@@ -65,14 +65,14 @@ class TileWindow:
             return vector.broadcast(kind, memref.load(source, self._indices(dims)))
         padding = build.zero(kind.element_type)
         where, known = self._indices(dims), self._in_bounds(dims)
-        by = _transfer_map(dims)
+        by = transfer_map(dims)
         return vector.transfer_read(kind, source, where, by, padding, known)
 
     def write(self, value: ir.Value, buffer: ir.Value, loops: str) -> None:
         """Store a vector of the window's shape."""
         target, dims = self._memory(buffer, loops)
         where, known = self._indices(dims), self._in_bounds(dims)
-        vector.transfer_write(None, value, target, where, _transfer_map(dims), known)
+        vector.transfer_write(None, value, target, where, transfer_map(dims), known)
 
     def _memory(self, buffer: ir.Value, loops: str) -> tuple[Any, str]:
         """The buffer's matrix for the batch, and the loops that index it."""
@@ -120,7 +120,7 @@ def _in_rectangles(memory: ir.Value, order: Rectangles) -> Any:
     return view.results[0]
 
 
-def _transfer_map(dims: str) -> Any:
+def transfer_map(dims: str) -> Any:
     """The map from dimensions of memory to rows and columns; 0 for a broadcast."""
     return build.loop_map(
         len(dims), [dims.index(loop) if loop in dims else None for loop in "mn"]
