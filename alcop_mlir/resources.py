@@ -473,15 +473,11 @@ def check_rectangle(schedule: Schedule, places: tuple[int, int] | None) -> None:
 def check_cluster(schedule: Schedule, m: int | None) -> None:
     """ConfigError where the blocks along M do not make whole clusters.
 
-    m: rows of C; None where known at run time only
+    m: rows of C; None where known at run time only: of the last cluster a block may
+        then lie beyond C
     """
-    if schedule.cluster == 1:
+    if schedule.cluster == 1 or m is None:
         return
-    if m is None:
-        raise ConfigError(
-            f"schedule '{schedule}' has clusters of blocks along M, which is known at "
-            "run time only: leave cluster out"
-        )
     blocks = -(-m // schedule.block[0])
     if blocks % schedule.cluster:
         raise ConfigError(

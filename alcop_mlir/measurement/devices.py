@@ -33,7 +33,11 @@ DRIFT = 0.05  # the baseline may take that much more or less than at first
 # What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
 _SIMULATOR = tuple(
-    f"tuning/{name}.py" for name in ("events", "hardware", "simulator", "traffic")
+    f"tuning/{name}.py"
+    for name in (
+        *("events", "hardware", "simulator", "traffic"),
+        *("warpgroup_events", "warpgroup_model"),
+    )
 )
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.host.host_function import host_functions
-from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
+from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
-from alcop_mlir.schedule import Decision, Schedule
-from alcop_mlir.target import DEFAULT_TARGET, Target
+from alcop_mlir.schedule import Decision
+from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
 from alcop_mlir.transforms.schedules.modelled import (
     open_problem_of,
     problem_of,
@@ -28,7 +28,6 @@ from alcop_mlir.transforms.schedules.schedule_decision import (
     marked_contractions,
 )
 from alcop_mlir.transforms.schedules.schedule_variants import decide_variants
-from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate, estimate
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
@@ -42,16 +41,18 @@ class Tunable:
     name: str
     module: Any
     contraction: Contraction
+    target: Target
 
     @property
     def unmodelled(self) -> str:
         """Why there is no problem; "" where there is."""
-        return unmodelled(self.contraction)
+        problem = problem_of(self.contraction, self.target)
+        return unmodelled(self.contraction) if problem is None else ""
 
     @property
     def problem(self) -> Problem:
         """What is searched for; ConfigError says why no model covers it."""
-        problem = problem_of(self.contraction)
+        problem = problem_of(self.contraction, self.target)
         if problem is None:
             raise ConfigError(f"'{self.name}': {self.unmodelled}; no model covers that")
         return problem
@@ -74,10 +75,6 @@ class Tunable:
     def decide(self, chooser: Chooser) -> Decision:
         """The schedule that is compiled with, where records are those of `chooser`."""
         return decide(self.contraction, chooser.target, None, lambda: chooser)
-
-    def estimate(self, target: Target, schedule: Schedule) -> Estimate:
-        """What schedules for wgmma are chosen by."""
-        return estimate(as_in_memory(self.contraction), target, schedule)
 
 
 def find_tunable(
@@ -107,4 +104,4 @@ def find_tunable(
             f"'{name}' computes {len(found) or 'no'} contractions that can be tuned, "
             f"expected one{why}"
         )
-    return Tunable(name, module, found[0])
+    return Tunable(name, module, found[0], find_target(target))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.measurement import devices
 from alcop_mlir.measurement.devices import Cuda, Device
-from alcop_mlir.schedule import WGMMA, Schedule
+from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
@@ -141,11 +141,7 @@ def _explain(given: Any) -> int:
     else:
         title = str(tunable.problem)
         ranking = chooser.ranking(tunable.problem)
-        if decision.schedule.engine == WGMMA:
-            estimated = tunable.estimate(target, decision.schedule)
-            rows += tune_show.wgmma_rows(ranking, estimated)
-        else:
-            rows += tune_show.choice_rows(decision, ranking, device)
+        rows += tune_show.choice_rows(decision, ranking, device)
     rows += tune_show.compile_rows(chooser, compiled)
     where = chooser.gpu or device
     command_line.print_table(f"{title} on {target.name} ({where})", rows)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
@@ -19,9 +19,6 @@ from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, Trials
 from alcop_mlir.tuning.selection import Chooser, Ranking
-
-if TYPE_CHECKING:  # what imports MLIR
-    from alcop_mlir.transforms.schedules.warpgroup_estimate import Estimate
 
 RUNNERS_UP = 5
 
@@ -123,26 +120,6 @@ def choice_rows(decision: Decision, ranking: Ranking, device: str) -> Rows:
     runners_up = [*zip(schedules, times, limits, strict=True)]
     yield "runners-up", aligned(runners_up)
     yield "space", [f"{len(task.candidates)} legal schedules"]
-
-
-def wgmma_rows(ranking: Ranking, estimated: Estimate) -> Rows:
-    """What stands for a prediction that no model makes: what it was chosen by, and the
-    best by mma.sync.
-    """
-    row, task = int(ranking.rows[0]), ranking.task
-    yield "time", ["not predicted: the models know schedules of mma.sync only"]
-    parts = {
-        "tensor cores": estimated.tensor_cores,
-        "shared memory": estimated.shared_memory,
-        "L2": estimated.l2,
-    }
-    cycles = [[name, f"{count:.0f} cycles"] for name, count in parts.items()]
-    yield "K step", aligned(cycles)
-    yield "limit", [f"{estimated.limit}, by an estimate that ranks tiles only"]
-    yield "stores", [f"{estimated.stores:.0f} cycles"]
-    best = f"{task.candidates.schedules[row]}  {seconds(float(ranking.predicted[row]))}"
-    yield "mma.sync", [f"{best} predicted, limit {task.prediction.limit(row)}"]
-    yield "space", [f"{len(task.candidates)} legal schedules of mma.sync"]
 
 
 def compile_rows(chooser: Chooser, compiled: Decision) -> Rows:

@@ -6,7 +6,8 @@ pipeline of two levels, each modelled by `pipe`: copies from memory overlap with
 of a tile, and inside it the loads of fragments with `mma`.
 Bandwidths of shared memory, L2 and DRAM bound each level from below; cache lines that
 L1 looks up for copies take time of their own: short rows are many lines. All is
-arithmetic on columns: ten thousand candidates take some milliseconds. With `Problems`
+arithmetic on columns: ten thousand candidates take some milliseconds. Schedules for
+wgmma have a model of their own for their waves (`warpgroup_model.py`). With `Problems`
 it is on tables, a row for each size. Every time is in seconds.
 """
 
@@ -27,7 +28,7 @@ from alcop_mlir.target import (
     Target,
     mma_shape,
 )
-from alcop_mlir.tuning import hardware, traffic
+from alcop_mlir.tuning import hardware, traffic, warpgroup_model
 from alcop_mlir.tuning.hardware import SUB_CORES, Rates
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
@@ -40,13 +41,15 @@ PARTS = (
     "tensor cores",
     "register loads",  # fragments that come too late for mma
     "shared memory",  # its bandwidth
-    "synchronisation",  # one barrier per K tile
+    "issue",  # of instructions, of wgmma
+    "synchronisation",  # one barrier per K tile, or a wait for wgmma
     "narrow copies",  # of less than 16 bytes: the units that load and store
     "cache lines",  # of copies, which L1 looks up one by one
     "copies",  # tiles that come too late: latency, or L2 bandwidth
     "dram",  # its bandwidth
     "epilogue",  # C to memory
     "adding up",  # the parts of a split K, by a kernel of its own
+    "power",  # what wgmma and what it reads take of it
 )
 
 _WIDEST = max(CP_ASYNC_BYTES)  # bytes of a copy
@@ -114,12 +117,21 @@ def predict(
         for resident in (grid.resident, grid.tail_resident)
     )
     parts = {name: grid.full_waves * full[name] + tail[name] for name in full}
+    by_wgmma = warpgroup_model.is_by_wgmma(candidates)
+    if by_wgmma.any():
+        own = warpgroup_model.parts(problem, candidates, target, grid)
+        parts = {name: np.where(by_wgmma, own[name], parts[name]) for name in parts}
     spent = sum(parts.values(), np.zeros(grid.shape))
     reached = hardware.DRAM_REACHED * target.dram_bytes_per_second
     least = (grid.read_bytes + grid.written_bytes) / reached
     parts["dram"] = np.maximum(least - spent, 0.0)
     parts["launch"] = np.full(grid.shape, hardware.LAUNCH * rates.cycle)
     parts["adding up"] = _adding_up(problem, rates, grid, target)
+    parts["power"] = np.zeros(grid.shape)
+    if by_wgmma.any():
+        least = warpgroup_model.power(problem, candidates, target, grid)
+        short = np.maximum(least - spent - parts["dram"], 0.0)
+        parts["power"] = np.where(by_wgmma, short, 0.0)
     seconds = sum(parts.values(), np.zeros(grid.shape))
     return Prediction(
         seconds, parts, _quantities(problem, candidates, target, grid, seconds)
@@ -157,6 +169,7 @@ def _wave(
         "tensor cores": steps * tile["tensor"],
         "register loads": steps * tile["register"],
         "shared memory": steps * tile["shared"],
+        "issue": np.zeros(grid.shape),
         "synchronisation": steps * tile["barrier"],
         "narrow copies": steps * tile["narrow"],
         "cache lines": steps * tile["lines"],

@@ -4,8 +4,10 @@ Sources: [T] arXiv 2206.02874, measured on A100; [WP] NVIDIA's A100 white paper;
 Accel-Sim's configuration of an Ampere GPU; [L] arXiv 2402.13499, measured on A100 and
 H100; [E] an estimate of ours; [C] calibrated on times of Triton's matmuls on A100 and
 H100 (PyTorch's AutoHeuristic data), on one half of the problems, see
-`bench/bench_choosing.py`, LINE and LOADED with the yardstick in view too. Figures of
-the A100 also stand for GPUs without published measurements.
+`bench/bench_choosing.py`, LINE and LOADED with the yardstick in view too; [DS] data
+sheets; [P] counted in kernels, `bench/bench_hopper.py`; [F] fitted to published times
+of one kernel on an H100 at 8192 cubed (fast.cu: 777 TFLOP/s without multicast, 799 with
+it). Figures of the A100 also stand for GPUs without published measurements.
 """
 
 from __future__ import annotations
@@ -37,6 +39,21 @@ LOADED = 2.25
 # Fragments of C fill cache lines in part, and their addresses are computed: stores take
 # that much longer than the bytes alone; [C]
 STORED = 2.0
+# Of wgmma, a cycle and SM: multiplications and additions, of elements of two bytes;
+# 989.5e12 a second on 132 SMs at 1.83 GHz. [DS]
+WGMMA_RATE, RATED_BYTES = 4096, 2
+WGMMA_LATENCY = 128.0  # from the end of a group to a wgmma that waits for it; [E]
+# Instructions of a warp in a K step: of those that multiply, for each wgmma, and of the
+# one that copies; [P]
+STEP_ISSUE, WGMMA_ISSUE, COPY_ISSUE = 31.0, 3.0, 32.0
+CLUSTER_START = 300.0  # until all blocks of a cluster have met; [E]
+ALONE = 2  # warpgroups that compute and leave no room for another block
+WATTS = {"NVIDIA H100 80GB HBM3": 700.0, "NVIDIA H200": 700.0}  # [DS]
+IDLE_WATTS = 100.0  # [E]
+OPERATION_JOULES = 0.58e-12  # of elements of two bytes; [F]
+L2_JOULES = 5.4e-12  # a byte between L2 and an SM; [F]
+SHARED_JOULES = 4e-12  # a byte of shared memory; [E]
+DRAM_JOULES = 30e-12  # a byte; [E]
 
 
 @dataclass(frozen=True)

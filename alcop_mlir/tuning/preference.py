@@ -3,8 +3,9 @@
 The most frugal comes first: the one that needs the least memory bandwidth and capacity.
 That is the one with the fewest parts of K, which need memory of their own, and the
 fewest sweeps over taps, which need counters; with rows, not rectangles, which may go
-over the edges of images; then the deepest pipeline, up to some stages; the largest
-tile; the largest group of rows, up to some. Memory may be slower than a model assumes.
+over the edges of images; for wgmma; then the deepest pipeline, up to some stages; the
+largest tile; the largest group of rows, up to some. Memory may be slower than a model
+assumes.
 """
 
 from __future__ import annotations
@@ -53,4 +54,4 @@ def _frugality(candidates: Candidates) -> tuple[FloatArray, ...]:
     volume = axis("block_m") * axis("block_n") * axis("block_k")
     group = np.minimum(axis("raster"), _GROUP)
     parts = axis("rectangle"), axis("sweeps"), axis("split_k")
-    return -group, -volume, -depth, *parts
+    return -group, -volume, -depth, -axis("engine"), *parts

@@ -94,6 +94,8 @@ class Problem(Typed):
         follow each other without gaps. Not in records: they are of such rows
     places: of windows of several taps that A consists of, along the last two dimensions
         of an image. Not in records: only schedules with rectangles need them
+    has_roles: whether warps may have roles, and wgmma multiply, as far as types, layout
+        and rows allow. Not in records: they are of kernels that were compiled
     """
 
     m: _Extent
@@ -106,6 +108,7 @@ class Problem(Typed):
     taps: Taps | None = None
     row_bytes: tuple[int, int] | None = None
     places: tuple[_Extent, _Extent] | None = None
+    has_roles: bool = True
 
     def __post_init__(self) -> None:
         codec.check(self, "problem")
@@ -122,7 +125,7 @@ class Problem(Typed):
     @property
     def recorded(self) -> Problem:
         """What records are of that decide about it."""
-        return replace(self, row_bytes=None, places=None)
+        return replace(self, row_bytes=None, places=None, has_roles=True)
 
     @property
     def dense_row_bytes(self) -> tuple[int, int]:

@@ -7,7 +7,8 @@ numbers with the analytical model, not its formulas, so it tests whether the for
 describe such a machine; only a GPU can show whether a GPU is one. Its figures are
 called `simulated` wherever they appear, and are kept apart from measured ones.
 
-The events themselves are in `events.py`.
+The events themselves are in `events.py`; those of warps in roles, by schedules for
+wgmma, in `warpgroup_events.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
-from alcop_mlir.tuning import hardware, traffic
+from alcop_mlir.tuning import hardware, traffic, warpgroup_model
 from alcop_mlir.tuning.events import Loops, run
 from alcop_mlir.tuning.hardware import SUB_CORES
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import AXES, Candidates, FloatArray
+from alcop_mlir.tuning.warpgroup_events import Roles
+from alcop_mlir.tuning.warpgroup_events import run as run_roles
 
 COPY_BYTES = 16  # of one cp.async
 COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
@@ -27,6 +30,48 @@ COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
 
 def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:
     """Seconds of each candidate's kernel on the simulated device."""
+    by_wgmma = warpgroup_model.is_by_wgmma(candidates)
+    found = np.zeros(len(candidates))
+    for engine, compute in ((False, _by_mma), (True, _by_wgmma)):
+        rows = np.flatnonzero(by_wgmma == engine)
+        if len(rows):
+            found[rows] = compute(problem, candidates.take(rows), target)
+    return found
+
+
+def _by_wgmma(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:
+    """Seconds where warps have roles: tiles of an SM one after the other."""
+    grid = traffic.grid(problem, candidates, target)
+    resident = grid.resident
+    step = warpgroup_model.k_step(problem, candidates, target, grid, resident)
+    rates, axis, table = hardware.rates(target), candidates.axis, candidates.table
+    store = hardware.STORED * resident * grid.out_bytes / grid.l2_share
+    cycles = run_roles(
+        Roles(
+            stages=table[:, AXES.index("shared_stages")],
+            in_flight=table[:, AXES.index("register_stages")] - 1,
+            turns=table[:, AXES.index("turns")],
+            steps=np.ceil(grid.steps).astype(np.int64),
+            tiles=np.ceil(grid.blocks / target.sms / resident),
+            tensor=step["tensor"] / rates.cycle,
+            port=step["shared"] / rates.cycle,
+            issue=step["issue"] / rates.cycle,
+            copy=step["l2"] / rates.cycle,
+            latency=rates.latency(grid.missing) / rates.cycle,
+            drain=step["drain"] / rates.cycle,
+            store=(store + rates.l2_latency) / rates.cycle,
+        )
+    )
+    clusters = np.where(axis("cluster") > 1, hardware.CLUSTER_START, 0.0)
+    total = hardware.LAUNCH + hardware.BLOCK_START + clusters + cycles
+    moved = (grid.read_bytes + grid.written_bytes) / target.dram_bytes_per_second
+    power = warpgroup_model.power(problem, candidates, target, grid)
+    least = np.maximum(moved, power) / rates.cycle + hardware.LAUNCH
+    total = np.maximum(total, least)
+    return (total + _adding_up(problem, grid, target)) * rates.cycle
+
+
+def _by_mma(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:
     grid = traffic.grid(problem, candidates, target)
     cycle = 1.0 / target.clock_hz
     later_waves = np.maximum(grid.full_waves - 1, 0) + (grid.tail_resident > 0)

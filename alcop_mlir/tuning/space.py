@@ -19,19 +19,27 @@ import numpy as np
 import numpy.typing as npt
 
 from alcop_mlir import resources
+from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.resources import Resources
-from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES, Schedule
+from alcop_mlir.schedule import (
+    MAX_REGISTER_STAGES,
+    MAX_SHARED_STAGES,
+    MMA,
+    WGMMA,
+    Schedule,
+)
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
-from alcop_mlir.tuning import hardware
+from alcop_mlir.tuning import hardware, warpgroup_space
 from alcop_mlir.tuning.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+ENGINES = {MMA: 1, WGMMA: 2}
 # The integers of a schedule, in this order.
 AXES = (
     "block_m",
@@ -45,6 +53,9 @@ AXES = (
     "split_k",
     "sweeps",
     "rectangle",
+    "cluster",
+    "turns",
+    "engine",
 )
 
 OVERHANG = 1 / 8  # of a size, by which tiles may exceed it
@@ -158,7 +169,8 @@ class Candidates:
 
 
 def _singles(schedule: Schedule) -> tuple[int, ...]:
-    return schedule.raster, schedule.split_k, schedule.sweeps, schedule.rectangle
+    numbers = schedule.raster, schedule.split_k, schedule.sweeps, schedule.rectangle
+    return *numbers, schedule.cluster, schedule.turns, ENGINES[schedule.engine]
 
 
 def find_space(name: str) -> Space:
@@ -173,6 +185,7 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     _check_split(problem, schedule)
     resources.check_sweeps(schedule, problem.k, problem.taps)
     resources.check_rectangle(schedule, problem.places)
+    warpgroup_space.check(problem, schedule, target)
     return _cost_as_given(problem, schedule, target)
 
 
@@ -183,7 +196,8 @@ def enumerate_space(
     schedules: list[Schedule] = []
     costs: list[Resources] = []
     refusal = "no K step fits the type of its inputs"
-    for block, warp in _tiles(problem, space):
+    tiles = _tiles(problem, space) if _is_by_mma(problem, target) else ()
+    for block, warp in tiles:
         for register in _register_stages(problem, space):
             for shared in _shared_stages(problem, space, block[2]):
                 if shared == 1 and register > 1:
@@ -201,11 +215,20 @@ def enumerate_space(
                         own = _cost(problem, one, target) if problem.gathered else cost
                         schedules.append(one)
                         costs.append(own)
+    for one, cost in warpgroup_space.schedules(problem, target):
+        schedules.append(one)
+        costs.append(cost)
     if not schedules:
         raise ConfigError(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
         )
     return Candidates(schedules, costs)
+
+
+def _is_by_mma(problem: Problem, target: Target) -> bool:
+    """Whether mma.sync multiplies its types, where wgmma may do so instead."""
+    narrow = {*problem.dtypes[:2]} & {*EIGHT_BIT_FLOATS}
+    return not target.has_wgmma or narrow <= {*target.multiplied}
 
 
 def _cost(problem: Problem, schedule: Schedule, target: Target) -> Resources:

@@ -109,6 +109,18 @@ def test_a_kernel_for_all_sizes_goes_through_all_tiles() -> None:
         np.testing.assert_allclose(found[0], product(a, b, "nn"), atol=1e-3)
 
 
+def test_clusters_of_rows_that_are_known_at_run_time_only() -> None:
+    """Of an odd number of tiles the last cluster has a block beyond C."""
+    bundle = compiled(OPEN, f"{PERSISTENT} stages=3,2 cluster=2", variants=1)
+    (kernel,) = bundle.functions[0].kernels
+    assert ".reqnctapercluster 2" in bundle.code_of(kernel).ptx
+    for number, m in enumerate((100, 300, 133 * 128)):
+        a, b = operands({"m": m, "n": 16, "k": 104}, "nn")
+        c = np.full((m, 16), np.nan, np.float32)
+        got = run(bundle, [a, b, c], MODES[number])
+        np.testing.assert_array_equal(got, product(a, b, "nn"))
+
+
 def test_a_whole_schedule_is_for_rows_that_maps_have() -> None:
     """Others are multiplied by the default schedule of mma.sync."""
     bundle = compiled(ANY, f"{PERSISTENT} stages=3,2")

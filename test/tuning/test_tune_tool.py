@@ -112,7 +112,7 @@ def test_explain_says_what_and_why(
     assert "from       record" in capsys.readouterr().out
 
 
-def test_explain_predicts_no_time_of_what_no_model_knows(
+def test_explain_says_why_of_wgmma_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "large.mlir"
@@ -120,11 +120,16 @@ def test_explain_predicts_no_time_of_what_no_model_knows(
     target = ["--target", "sm_90a"]
     assert tune.main(["explain", str(path), *SIMULATED, *target]) == 0
     said = capsys.readouterr().out
-    assert "engine=wgmma" in said
-    assert "not predicted: the models know schedules of mma.sync only" in said
-    assert "runners-up" not in said
-    for part in ("tensor cores", "shared memory", "L2"):
-        assert re.search(rf"{part} +\d+ cycles", said)
+    assert re.search(r"schedule +block=.* engine=wgmma", said)
+    assert "from       analytical model" in said
+    for word in ("TFLOP/s", "limit", "tensor cores", "start", "runners-up"):
+        assert word in said
+    tune.main([str(path), *SIMULATED, "--budget", "8", *target])
+    assert "engine=wgmma" in capsys.readouterr().out
+    assert tune.main(["explain", str(path), *SIMULATED, *target]) == 0
+    said = capsys.readouterr().out
+    assert "from       record" in said
+    assert re.search(r"schedule +block=.* engine=wgmma", said)
 
 
 def test_batches_on_tensors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

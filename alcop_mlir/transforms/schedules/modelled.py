@@ -11,15 +11,28 @@ from alcop_mlir.analysis.linalg.contraction_letters import (
     loop_name,
     matrix_loops,
 )
-from alcop_mlir.analysis.linalg.contractions import Contraction
+from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.errors import PassError
+from alcop_mlir.target import Target
+from alcop_mlir.transforms.schedules.warpgroup_limits import unfit
 
 if TYPE_CHECKING:
     from alcop_mlir.tuning.open_problem import OpenProblem, Range
     from alcop_mlir.tuning.problem import Problem
 
 
-def problem_of(contraction: Contraction) -> Problem | None:
+def problem_of(contraction: Contraction, target: Target) -> Problem | None:
+    """What the tuner chooses a schedule for; None where no model knows one.
+
+    On a target with wgmma of types as memory holds them, where that multiplies these.
+    """
+    if not target.has_wgmma or unfit(contraction):
+        problem = plain_problem_of(contraction)
+        return problem and replace(problem, has_roles=not target.has_wgmma)
+    return plain_problem_of(as_in_memory(contraction))
+
+
+def plain_problem_of(contraction: Contraction) -> Problem | None:
     """The tuner's description of a contraction; None where it is `unmodelled`."""
     from alcop_mlir.tuning.problem import Problem
 

@@ -14,7 +14,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, PassError
-from alcop_mlir.schedule import Decision, Partial, Schedule
+from alcop_mlir.schedule import WGMMA, Decision, Partial, Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.schedules.default_schedule import (
     check_fits,
@@ -75,11 +75,8 @@ def decide(
     asked, given = asked_for(contraction, asked)
     if asked is not None and asked.is_whole:
         return Decision(completed(contraction, target, asked, [Schedule()]), given)
-    chosen = _chosen(contraction, chooser)
-    if chosen is None or chosen.source != "record":
-        chosen = _by_wgmma(contraction, target, chosen)
-    if chosen is None:
-        chosen = Decision(default_schedule(contraction, target), "default")
+    chosen = _chosen(contraction, target, chooser) or _default(contraction, target)
+    chosen = _with_note(contraction, target, chosen)
     chosen = _with_columns(contraction, target, chosen, chooser)
     if asked is None:
         return chosen
@@ -88,26 +85,35 @@ def decide(
     return Decision(schedule, in_part(chosen.source), chosen.notes)
 
 
-def _by_wgmma(
-    contraction: Contraction, target: Target, chosen: Decision | None
-) -> Decision | None:
-    """A schedule for wgmma; else what is chosen already, with why it is none.
+def _default(contraction: Contraction, target: Target) -> Decision:
+    """Without records and models; for wgmma where that multiplies it.
 
-    Models know the schedules of mma.sync only. Where one kernel is for all sizes, these
-    count as large ones.
+    Where one kernel is for all sizes, these count as large ones.
     """
-    if not target.has_wgmma:
-        return chosen
-    found = warpgroup_schedule(contraction, target)
+    if target.has_wgmma:
+        found = _by_wgmma(contraction, target)
+        if isinstance(found, Schedule):
+            return Decision(found, "default")
+    return Decision(default_schedule(contraction, target), "default")
+
+
+def _by_wgmma(contraction: Contraction, target: Target) -> Schedule | str:
+    """A schedule for wgmma, or why there is none."""
     if contraction.has_variants and not contraction.has_narrow_copies:
         several = warpgroup_variants(contraction, target)
-        found = several if isinstance(several, str) else several[0].schedule
+        return several if isinstance(several, str) else several[0].schedule
+    return warpgroup_schedule(contraction, target)
+
+
+def _with_note(contraction: Contraction, target: Target, chosen: Decision) -> Decision:
+    """With why a target that has wgmma does not multiply by it."""
+    if not target.has_wgmma or chosen.schedule.engine == WGMMA:
+        return chosen
+    found = _by_wgmma(contraction, target)
+    why = found
     if isinstance(found, Schedule):
-        return Decision(found, "default")
-    if chosen is None:
-        chosen = Decision(default_schedule(contraction, target), "default")
-    note = by_mma_sync(contraction, found)
-    return replace(chosen, notes=(*chosen.notes, note))
+        why = f"so says the {chosen.source}"
+    return replace(chosen, notes=(*chosen.notes, by_mma_sync(contraction, str(why))))
 
 
 def by_mma_sync(contraction: Contraction, why: str) -> str:
@@ -133,10 +139,12 @@ def in_part(source: str) -> str:
 
 
 def _chosen(
-    contraction: Contraction, chooser: Callable[[], Chooser] | None
+    contraction: Contraction,
+    target: Target,
+    chooser: Callable[[], Chooser] | None,
 ) -> Decision | None:
     """By records or models; None where none knows the contraction, or none is legal."""
-    problem = None if chooser is None else problem_of(contraction)
+    problem = None if chooser is None else problem_of(contraction, target)
     if chooser is None or problem is None:
         return None
     try:
@@ -177,7 +185,7 @@ def _others(
 ) -> Iterator[Schedule]:
     """The chosen schedule, then those that would be taken instead of it."""
     yield chosen.schedule
-    problem = problem_of(contraction)
+    problem = problem_of(contraction, target)
     if chooser is not None and problem is not None and chosen.source != "default":
         yield from chooser().ranking(problem).schedules
     yield default_schedule(contraction, target)

@@ -34,9 +34,10 @@ and the largest size of each dimension). That is no promise: other sizes run as 
 empty range is an error. Where no model covers the contraction, there is a default for
 aligned rows and one for all. One that is given is that of both.
 
-On a target with wgmma the default has schedules for it (`warpgroup_schedule.py`), and
-variants of them for sizes and rows that tensor maps and tiles fit, before those of
-mma.sync; a remark says why it has none.
+On a target with wgmma records and models are of both engines, and the default is the
+best for wgmma by the analytical model (`warpgroup_schedule.py`). Variants for sizes and
+rows that tensor maps and tiles fit come before those of mma.sync. A remark says why
+wgmma does not multiply.
 
 Runs after alcop-raise-contractions, which marks the contractions, and before
 alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads

@@ -9,30 +9,30 @@ After:   {row_bytes = 16, schedule = {block = [128, 256, 64], engine = "wgmma", 
 
 Tensor maps are encoded at each launch, so that unknown sizes cost nothing in the loop:
 what must be known is that rows begin at multiples of 16 bytes, which the guard of a
-variant asks as far as it is not promised. Two schedules, by the estimate of
+variant asks as far as it is not promised. Two schedules, by the model of
 `warpgroup_schedule.py`: that of the largest sizes to be expected, and one of sizes up
-to 1024, for a C that has no tile of the latter for each SM. Smaller ones, at most half
-of a tile or of a ring, and rows of any length are left to mma.sync.
+to 1024, for a C that has no tile of the latter for each SM. Blocks are in clusters
+where M is known, or expected to be of 16 tiles at least (`alcop.size_range`). Smaller
+ones, at most half of a tile or of a ring, and rows of any length are left to mma.sync.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import CP_ASYNC_BYTES, Target
-from alcop_mlir.transforms.schedules.warpgroup_schedule import (
-    LEAST_STEPS,
-    unfit_types,
-    warpgroup_schedule,
-)
+from alcop_mlir.transforms.schedules.warpgroup_limits import LEAST_STEPS, unfit_types
+from alcop_mlir.transforms.schedules.warpgroup_schedule import warpgroup_schedule
 from alcop_mlir.variants import ScheduleVariant, SizeLimit
 
 _WIDEST = max(CP_ASYNC_BYTES)
 _LARGEST, _SMALL = 8192, 1024  # assumed for a size that is known at run time only
 _LARGEST_BATCH = 1
+_LEAST_TILES = 16  # along M, for clusters of two
 
 
 def warpgroup_variants(
@@ -48,7 +48,9 @@ def warpgroup_variants(
     if no:
         return no
     large, small = (
-        warpgroup_schedule(_expected(contraction, most), target, in_parts=False)
+        warpgroup_schedule(
+            _expected(contraction, most), target, partial(_is_allowed, contraction)
+        )
         for most in (_LARGEST, _SMALL)
     )
     if isinstance(large, str):
@@ -62,6 +64,19 @@ def warpgroup_variants(
         many = SizeLimit("bmn" if contraction.is_batched else "mn", least=least)
         variants[0] = replace(variants[0], limits=(many, *variants[0].limits))
     return tuple(variants)
+
+
+def _is_allowed(contraction: Contraction, schedule: Schedule) -> bool:
+    """Whether it is right for sizes that are not known, and wastes little for any.
+
+    Of an odd number of tiles a cluster of two has a block beyond C.
+    """
+    if schedule.turns > 1 or schedule.split_k > 1:
+        return False
+    least = contraction.m
+    if least is None:
+        least, _ = dict(contraction.size_ranges).get("m", (1, _LARGEST))
+    return schedule.cluster == 1 or least >= _LEAST_TILES * schedule.block[0]
 
 
 def _unfit_rows(contraction: Contraction) -> str:

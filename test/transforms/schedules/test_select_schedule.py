@@ -13,7 +13,10 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import find_target, target_names
 from alcop_mlir.transforms.schedules.default_schedule import default_schedule
-from alcop_mlir.transforms.schedules.modelled import open_problem_of, problem_of
+from alcop_mlir.transforms.schedules.modelled import (
+    open_problem_of,
+    plain_problem_of,
+)
 from alcop_mlir.transforms.schedules.select_schedule import SelectSchedule
 from alcop_mlir.tuning.open_problem import LARGEST_BATCH
 
@@ -108,7 +111,7 @@ def test_several_batch_loops_are_one_to_the_models() -> None:
     one = contraction(64, 48, 32)
     heads = replace(one, batches=(("b", 2), ("c", 3)), lhs="bmck", rhs="ckn")
     batch = replace(one, batches=(("b", 6),), lhs="bmk", rhs="bkn")
-    assert problem_of(heads) == problem_of(batch)
+    assert plain_problem_of(heads) == plain_problem_of(batch)
     opened = replace(heads, batches=(("b", None), ("c", 3)))
     found = open_problem_of(replace(opened, size_ranges=(("b", (2, 8)),)))
     assert found is not None
