@@ -1,7 +1,7 @@
 """Kernels of warps in roles for sm_90a: SASS of their loops, beside CUTLASS's.
 
-usage: python bench/bench_hopper.py [--size 4096] [--once] [--triton PYTHON]
-                                     [--cutile PYTHON]
+usage: python bench/bench_hopper.py [--size 4096] [--once] [--alone]
+                                     [--triton PYTHON] [--cutile PYTHON]
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
 pingpong kernels, with B stored N x K and K x N, for sizes that are known and that are
@@ -11,13 +11,15 @@ instructions per 64 elements of f16 along K, 128 bytes; of the former also how o
 waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile each kernel in
 this process, without a cold start's CPU seconds.
 
-`--triton` names the Python of an environment with Triton (the extra `anchors`): its
-kernels of the same tiles, with warps specialised and without, are compiled in the same
-run, and assembled by the same ptxas; without Triton there it is an error. `--cutile`
-does so of cuTile (`pip install cuda-tile[tileiras]`), whose own assembler makes the
-cubin. One warpgroup of its kernels has the whole tile, so that it issues twice as many
-wgmma for 64 elements: `per wgmma` is of one of them. Needs the extra `ptxas`, and
-nvdisasm. The raw records go to bench/results/hopper.jsonl.
+Triton's kernels of the same tiles, with warps specialised and without, are compiled in
+the same run, and assembled by the same ptxas; those of cuTile by its own assembler, for
+which it needs no ptxas. Both are of the extra `anchors`: without one of them there is
+an error, before anything is compiled. `--triton` and `--cutile` name the Python of an
+environment that has it, in place of this one; `--alone` leaves both out. One warpgroup
+of cuTile's kernels has the whole tile, so that it issues twice as many wgmma for 64
+elements: `per wgmma` is of one of them.
+
+Needs the extra `ptxas`, and nvdisasm. The raw records go to bench/results/hopper.jsonl.
 """
 
 from __future__ import annotations
@@ -134,6 +136,8 @@ TRITON = {
     (128, 128): {True: (4, 4), False: (4, 8)},
     (256, 128): {True: (3, 4), False: (3, 8)},
 }
+# Other compilers, by their options.
+ANCHORS = {"triton": "Triton", "cutile": "cuTile"}
 LAYOUTS = ("nt", "nn")  # B stored N x K, and K x N
 SIZES = ("known", "open")  # open: known at run time only, with rows of 16 bytes
 
@@ -356,13 +360,35 @@ def _elsewhere(python: str, module: str, config: dict[str, Any]) -> dict[str, An
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def check_anchors(given: argparse.Namespace) -> None:
+    """SystemExit, in one line, where one of the other compilers is missing."""
+    modules = {"triton": "triton", "cutile": "cuda.tile"}
+    for name, shown in ANCHORS.items():
+        python, module = getattr(given, name), modules[name]
+        command = [python, "-c", f"import {module}"]
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)
+        except OSError as error:
+            raise SystemExit(f"error: --{name} {python}: {error.strerror}") from error
+        if done.returncode:
+            raise SystemExit(
+                f"error: {python} has no {shown}: pip install 'alcop-mlir[anchors]', "
+                f"name an environment that has it by --{name}, or leave out all others "
+                "by --alone"
+            )
+
+
 def main() -> None:
     """Compile, store, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--once", action="store_true", help="in this process")
-    parser.add_argument("--triton", metavar="PYTHON", help="an environment with Triton")
-    parser.add_argument("--cutile", metavar="PYTHON", help="an environment with cuTile")
+    parser.add_argument("--alone", action="store_true", help="without others' kernels")
+    for name, shown in ANCHORS.items():
+        where = f"of an environment with {shown}"
+        parser.add_argument(
+            f"--{name}", metavar="PYTHON", default=sys.executable, help=where
+        )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -374,6 +400,8 @@ def main() -> None:
         seconds = round(record["cpu_seconds"] + imports, 2)
         print(json.dumps({**record, "cpu_seconds": seconds}))
         return
+    if not given.alone:
+        check_anchors(given)
     records = []
     for case in cases():
         record = (measure if given.once else cold)(case, given.size)
@@ -381,9 +409,8 @@ def main() -> None:
         beside = cutlass(case)
         if beside is not None and case.sizes == SIZES[0]:
             records.append(beside)
-        if given.triton and case.sizes == "open":
+        if not given.alone and case.sizes == "open":
             records += [tritons(case, one, given.triton) for one in (True, False)]
-        if given.cutile and case.sizes == "open":
             records.append(cutiles(case, given.cutile))
     path = store("hopper", records)
     columns = (
