@@ -34,10 +34,7 @@ DRIFT = 0.05  # the baseline may take that much more or less than at first
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
 _SIMULATOR = tuple(
     f"tuning/{name}.py"
-    for name in (
-        *("events", "hardware", "simulator", "traffic"),
-        *("warpgroup_events", "warpgroup_model"),
-    )
+    for name in ("events", "hardware", "simulator", "traffic", "warpgroup_model")
 )
 
 

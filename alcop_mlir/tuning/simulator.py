@@ -7,8 +7,7 @@ numbers with the analytical model, not its formulas, so it tests whether the for
 describe such a machine; only a GPU can show whether a GPU is one. Its figures are
 called `simulated` wherever they appear, and are kept apart from measured ones.
 
-The events themselves are in `events.py`; those of warps in roles, by schedules for
-wgmma, in `warpgroup_events.py`.
+The events themselves are in `events.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ import numpy as np
 
 from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
 from alcop_mlir.tuning import hardware, traffic, warpgroup_model
-from alcop_mlir.tuning.events import Loops, run
+from alcop_mlir.tuning.events import Loops, Roles, run, run_roles
 from alcop_mlir.tuning.hardware import SUB_CORES
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.space import AXES, Candidates, FloatArray
-from alcop_mlir.tuning.warpgroup_events import Roles
-from alcop_mlir.tuning.warpgroup_events import run as run_roles
 
 COPY_BYTES = 16  # of one cp.async
 COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate

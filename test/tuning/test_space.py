@@ -74,6 +74,9 @@ def test_columns_are_the_schedules() -> None:
             schedule.split_k,
             schedule.sweeps,
             schedule.rectangle,
+            schedule.cluster,
+            schedule.turns,
+            1,  # mma
         ]
         assert [candidates.axis(name)[row] for name in AXES] == values
 

@@ -116,7 +116,7 @@ def test_explain_says_why_of_wgmma_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "large.mlir"
-    path.write_text(MATMUL.format(m=512))
+    path.write_text(MATMUL.format(m=32768))
     target = ["--target", "sm_90a"]
     assert tune.main(["explain", str(path), *SIMULATED, *target]) == 0
     said = capsys.readouterr().out

@@ -10,11 +10,22 @@ import pytest
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import hardware, traffic, warpgroup_model, warpgroup_space
+from alcop_mlir.tuning import (
+    hardware,
+    preference,
+    traffic,
+    warpgroup_model,
+    warpgroup_space,
+)
 from alcop_mlir.tuning.analytical import Prediction, predict
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import Candidates, check, enumerate_space
+from alcop_mlir.tuning.space import (
+    ENGINES,
+    Candidates,
+    check,
+    enumerate_space,
+)
 
 TARGET = find_target("sm_90a")
 HALVES = ("f16", "f16", "f32", "f16")
@@ -85,6 +96,21 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             check(problem, Schedule.parse(f"{COOPERATIVE} cluster=2"), TARGET)
+
+
+def test_a_little_better_is_no_reason_for_the_other_engine() -> None:
+    """No model was measured beside the other one's."""
+    small = replace(LARGE, m=64, n=64, k=2048)
+    found = enumerate_space(small, TARGET)
+    seconds = predict(small, found, TARGET).seconds
+    by_wgmma_row = found.axis("engine") == ENGINES[WGMMA]
+    assert seconds[by_wgmma_row].min() > 1.2 * seconds.min()
+    first = preference.lead(found, preference.order(found, seconds), seconds)[0]
+    assert found.schedules[int(first)].engine == WGMMA
+    # Of one that is much faster it is.
+    seconds = np.where(by_wgmma_row, 2.0, 1.0) * seconds
+    first = preference.lead(found, preference.order(found, seconds), seconds)[0]
+    assert found.schedules[int(first)].engine == "mma"
 
 
 def test_parts_are_the_whole() -> None:
