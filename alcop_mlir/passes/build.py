@@ -6,6 +6,7 @@ neutral no op is built. Values are not negative, so that divisions are unsigned.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -310,6 +311,23 @@ def reinterpreted(
         static_offsets=[offset],
         static_sizes=kind.shape,
         static_strides=static_strides,
+    )
+
+
+def dense_part(buffer: ir.Value, shape: Sequence[int], offset: Any) -> Any:
+    """Elements of a buffer that follow each other, from an offset on, as a memref."""
+    strides = [math.prod(shape[number + 1 :]) for number in range(len(shape))]
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(dynamic, strides)
+    return memref.reinterpret_cast(
+        memref_like(buffer.type, shape, layout=layout),
+        buffer,
+        offsets=[value(offset)],
+        sizes=[],
+        strides=[],
+        static_offsets=[dynamic],
+        static_sizes=list(shape),
+        static_strides=strides,
     )
 
 

@@ -72,6 +72,7 @@ class AlcopCompile(NamedPipeline):
             "cse",
             # Counts commit groups, so nothing may move or merge them afterwards.
             "alcop-place-waits",
+            with_options("alcop-store-tiles", target=self.target),
             "alcop-distribute-copies",
             "alcop-lower-mma",
             "alcop-lower-rows",

@@ -84,6 +84,7 @@ PASSES = {
     "alcop-expand-pipelines": "pipelining.expand_pipelines:ExpandPipelines",
     "alcop-place-waits": "pipelining.place_waits:PlaceWaits",
     "alcop-make-async": "pipelining.make_async:MakeAsync",
+    "alcop-store-tiles": "roles.store_tiles:StoreTiles",
     "alcop-distribute-copies": "tensor_cores.distribute_copies:DistributeCopies",
     "alcop-lower-gathers": "tensor_cores.lower_gathers:LowerGathers",
     "alcop-lower-mma": "tensor_cores.lower_mma:LowerMma",

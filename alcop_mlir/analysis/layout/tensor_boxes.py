@@ -105,7 +105,7 @@ def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
     if isinstance(tile, str):
         return tile
     block = enclosing(copy)
-    if block is None or not _is_of_host(tile.memref, block.op):
+    if block is None or not is_of_host(tile.memref, block.op):
         return "what it copies is no memref of the host"
     size = element_bytes(target.type)
     row = tile.shape[-1] * size
@@ -114,7 +114,7 @@ def tensor_boxes(copy: ir.Operation) -> TensorBoxes | str:
         least = SWIZZLES[-1]
         return f"rows of the tile have {row} bytes, expected a multiple of {least}"
     box = (*tile.shape[:-1], width // size)
-    return _unfit(tile.memref, box, size) or TensorBoxes(
+    return unfit(tile.memref, box, size) or TensorBoxes(
         tile.memref, tuple(tile.offsets), box, row // width, width, _rounded(target)
     )
 
@@ -138,7 +138,7 @@ def _rounded(target: ir.Value) -> str | None:
 
 
 @dataclass
-class _Tile:
+class Tile:
     """A part of `memref`: offsets and extents along its dimensions.
 
     dims: of the memref, that the dimensions of the part are
@@ -150,7 +150,7 @@ class _Tile:
     dims: list[int] = field(default_factory=list)
 
 
-def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
+def _tile(source: ir.Value, target: ir.Value) -> Tile | str:
     """The part of a memref that a copy reads into the whole of `target`."""
     source = without_casts(source)
     rank = source.type.rank
@@ -159,11 +159,11 @@ def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
     if own is not None:
         every = given(own, "sizes")
         sizes = [every[number] for number in kept_dimensions(own)]
-    tile = _Tile(source, [()] * rank, list(target.type.shape), list(range(rank)))
+    tile = Tile(source, [()] * rank, list(target.type.shape), list(range(rank)))
     while (view := made_by(tile.memref, "memref.subview")) is not None:
         if any(step != 1 for step in given(view, "strides")):
             return "the tile leaves elements out"
-        tile = _in_source(tile, view)
+        tile = in_source(tile, view)
     for dim, size, extent_ in zip(tile.dims, sizes, target.type.shape, strict=True):
         if not _fills_up_to_edge(tile, dim, size, extent_):
             return (
@@ -175,7 +175,7 @@ def _tile(source: ir.Value, target: ir.Value) -> _Tile | str:
     return tile
 
 
-def _in_source(tile: _Tile, view: ir.Operation) -> _Tile:
+def in_source(tile: Tile, view: ir.Operation) -> Tile:
     """A part of a view as a part of what it views."""
     kept = kept_dimensions(view)
     offsets = [(one,) for one in given(view, "offsets")]
@@ -184,10 +184,10 @@ def _in_source(tile: _Tile, view: ir.Operation) -> _Tile:
         offsets[dim] = (*offsets[dim], *tile.offsets[number])
         shape[dim] = tile.shape[number]
     dims = [kept[number] for number in tile.dims]
-    return _Tile(without_casts(view.operands[0]), offsets, shape, dims)
+    return Tile(without_casts(view.operands[0]), offsets, shape, dims)
 
 
-def _fills_up_to_edge(tile: _Tile, dim: int, size: Any, wanted: int) -> bool:
+def _fills_up_to_edge(tile: Tile, dim: int, size: Any, wanted: int) -> bool:
     """Whether the tile has `wanted` elements, or as many as the memref has left."""
     if size == wanted or terms(size).known == wanted:
         return True
@@ -206,14 +206,14 @@ def _fills_up_to_edge(tile: _Tile, dim: int, size: Any, wanted: int) -> bool:
     return left in found and Terms(wanted) in found
 
 
-def _is_of_host(memref: ir.Value, kernel: ir.Operation) -> bool:
+def is_of_host(memref: ir.Value, kernel: ir.Operation) -> bool:
     """Whether a memref is made outside of the kernel, or could be."""
     if not _is_made_in(memref, kernel):
         return True
     owner = memref.owner
     if isinstance(owner, ir.Block) or not is_pure(owner):
         return False
-    return all(_is_of_host(value, kernel) for value in captured(owner))
+    return all(is_of_host(value, kernel) for value in captured(owner))
 
 
 def _is_made_in(value: ir.Value, kernel: ir.Operation) -> bool:
@@ -224,7 +224,7 @@ def _is_made_in(value: ir.Value, kernel: ir.Operation) -> bool:
     return is_inside(owner.operation, kernel)
 
 
-def _unfit(memref: ir.Value, box: tuple[int, ...], size: int) -> str | None:
+def unfit(memref: ir.Value, box: tuple[int, ...], size: int) -> str | None:
     """Why no tensor map describes the memref with that box; None where one does."""
     kind = memref.type
     if kind.rank > MAX_RANK:

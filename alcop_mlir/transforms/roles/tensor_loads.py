@@ -111,7 +111,7 @@ class TensorLoad:
         kind = self.buffer.type
         slot_elements = math.prod(kind.shape[1:])
         first = build.mul(slot, build.index(slot_elements))
-        *outer, column = (_sum(parts, mapping) for parts in self.boxes.offsets)
+        *outer, column = (summed(parts, mapping) for parts in self.boxes.offsets)
         loaded, mask = self.boxes, None
         if self.part is not None and cluster is not None:
             loaded, mask = self.part, cluster.mask
@@ -133,23 +133,10 @@ class TensorLoad:
 
     def _box(self, boxes: TensorBoxes, offset: Any) -> Any:
         """The box at an offset in elements, as a memref."""
-        kind, box = self.buffer.type, list(boxes.box)
-        strides = [math.prod(box[n + 1 :]) for n in range(len(box))]
-        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-        layout = ir.StridedLayoutAttr.get(dynamic, strides)
-        return memref.reinterpret_cast(
-            build.memref_like(kind, box, layout=layout),
-            self.buffer,
-            offsets=[offset],
-            sizes=[],
-            strides=[],
-            static_offsets=[dynamic],
-            static_sizes=box,
-            static_strides=strides,
-        )
+        return build.dense_part(self.buffer, list(boxes.box), offset)
 
 
-def _sum(parts: Sequence[Any], mapping: Mapping[Any, Any]) -> Any:
+def summed(parts: Sequence[Any], mapping: Mapping[Any, Any]) -> Any:
     """The sum of values, in an iteration, and of ints."""
     found = [
         mapping.get(part, part) if isinstance(part, ir.Value) else part

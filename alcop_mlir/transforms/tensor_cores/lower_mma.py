@@ -71,6 +71,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.bounds import Bounds, bounds, guarded
+from alcop_mlir.transforms.tensor_cores.boxed_stores import box_of, store_box
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
     AccumulatorSource,
     Pieces,
@@ -272,6 +273,9 @@ class _Lowering:
         limits = _bounds(op, target)
         if layout.role != "accumulator":
             store_rows(fragments, limits, indices, self.threads)
+            return
+        if box_of(target) is not None:
+            store_box(op, fragments, target)
             return
         with guarded(op, limits):
             store_accumulators(op, fragments, target, indices, self.stages)
