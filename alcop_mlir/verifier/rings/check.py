@@ -50,7 +50,8 @@ barrier, since copies use them by the generic proxy. Blocks of a cluster get the
 numbers but that of the block. Slots are written by copies alone,
 another op that stores into them is refused, as is wgmma of tiles that threads have
 written: so they need no fence between proxies. Of what TMA stores all is taken to be
-written at each write, and read by each store. A `fence.proxy.async` orders what its
+written at each write, and read by each store; but where each warp has slots of its own
+(`warp_slots.py`), these are told apart. A `fence.proxy.async` orders what its
 thread knows, whether that thread has written it or another (PTX ISA, "Memory
 Consistency Model", proxy-preserved base causality order). Threads come to a named
 barrier in the same company each time. Global memory is not looked at.

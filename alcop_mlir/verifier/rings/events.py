@@ -1,7 +1,8 @@
 """Which ops of a kernel synchronise roles, copy, or read slots: `Ops.event`.
 
 Slots are those along the first dimension of the buffers that copies by TMA fill.
-Buffers that threads write and TMA reads, to store them, are one slot each.
+Buffers that threads write and TMA reads, to store them, are one slot each, or some of
+each warp.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 from alcop_mlir.bindings import ir
 from alcop_mlir.verifier.accesses import (
     READ,
+    accessed,
     inside,
     root,
     slot_accesses,
-    touched,
 )
 from alcop_mlir.verifier.accesses import STORE as WRITE
 from alcop_mlir.verifier.rings.products import (
@@ -28,7 +29,9 @@ from alcop_mlir.verifier.rings.products import (
     parts,
     tile,
 )
+from alcop_mlir.verifier.rings.threads import Threads
 from alcop_mlir.verifier.rings.unproven import Unproven
+from alcop_mlir.verifier.rings.warp_slots import MATRICES, addressed, warp_slots
 from alcop_mlir.verifier.values import constant
 
 LOAD = "nvgpu.tma.async.load"
@@ -98,6 +101,7 @@ class Ops:
     stored:    those that TMA stores
     groups:    groups of mbarriers, and the number of the first of each
     mbarriers: names of all: full are told of copies, who copies waits for empty ones
+    own:       of accesses of slots that warps have for themselves: which, of how many
     """
 
     kernel: Any
@@ -105,6 +109,7 @@ class Ops:
     groups: dict[Any, tuple[int, int]] = field(default_factory=dict)
     mbarriers: list[str] = field(default_factory=list)
     stored: set[Any] = field(default_factory=set)
+    own: dict[Any, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         loads = [op for op in inside(self.kernel) if op.name == LOAD]
@@ -117,6 +122,7 @@ class Ops:
         for op in loads:
             if root(op.operands[0]) in self.stored:
                 raise Unproven(op, "fills what TMA stores, too")
+        self._find_own()
         full = {op.operands[1] for op in loads}
         copying = {op.block for op in loads}
         waits = (op for op in inside(self.kernel) if op.name == _WAIT)
@@ -131,8 +137,35 @@ class Ops:
                 kind = "full" if value in full else "empty"
             self.mbarriers += [f"{kind}[{number}]" for number in range(count)]
 
+    def _find_own(self) -> None:
+        """Find the slots that warps have for themselves."""
+        found: dict[Any, list[tuple[Any, Any]]] = {one: [] for one in self.stored}
+        for op in inside(self.kernel):
+            for buffer, value in self._out(op):
+                found[buffer].append((op, value))
+        threads = Threads.of(self.kernel) if found else None
+        for buffer, accesses in found.items():
+            assert threads is not None
+            own = warp_slots(accesses, self.buffers[buffer][1], threads)
+            self.own |= own or {}
+
+    def _out(self, op: Any) -> list[tuple[Any, Any]]:
+        """The buffers on their way out that an op accesses, and by which values."""
+        if op.name == MATRICES:
+            buffer = addressed(op)
+            return [(buffer, op.operands[0])] if buffer in self.stored else []
+        if op.name == STORE:
+            return [(root(op.operands[0]), op.operands[0])]
+        return [
+            (root(memref), memref)
+            for memref, kind in accessed(op) or ()
+            if kind == WRITE and root(memref) in self.stored
+        ]
+
     def event(self, op: Any) -> Event | None:
         """What `op` does; None where that does not matter. Or `Unproven`."""
+        if op in self.own and op.name != STORE:
+            return self._write(op)
         if op.name in _TABLE:
             return _TABLE[op.name](self, op)
         if op.name in _ALIGNED:
@@ -246,9 +279,11 @@ class Ops:
 
     def _store(self, op: Any) -> Event:
         """A copy out of shared memory."""
-        if op.attributes["operandSegmentSizes"][-1]:
+        *_, predicate = op.attributes["operandSegmentSizes"]
+        if predicate:
             raise Unproven(op, "has a predicate")
-        return Event("store", (), self.buffers[root(op.operands[0])][0])
+        number = self.buffers[root(op.operands[0])][0]
+        return Event("store", (), (number, self.own.get(op)))
 
     def _fence_proxy(self, op: Any) -> Event:
         kind = str(op.attributes["kind"])
@@ -266,16 +301,19 @@ class Ops:
         first = op.operands[0] if number else 0
         return Event("meet_threads", (first, op.operands[number]))
 
+    def _meet_lanes(self, op: Any) -> Event:
+        """A barrier of all lanes of a warp."""
+        if constant(op.operands[0]) not in (-1, 0xFFFFFFFF):
+            raise Unproven(op, "is no barrier of the whole warp")
+        return Event("meet_warp")
+
     def _write(self, op: Any) -> Event | None:
         """A write of threads of what TMA stores; of some, as of all of it."""
-        written = [
-            buffer
-            for buffer, kind in touched(op)
-            if kind == WRITE and buffer in self.stored
-        ]
+        written = [buffer for buffer, _ in self._out(op)]
         if not written:
             return None
-        return Event("write", (), [self.buffers[buffer][0] for buffer in written])
+        own = self.own.get(op)
+        return Event("write", (), [(self.buffers[one][0], own) for one in written])
 
     def _accesses(self, op: Any) -> Event | None:
         """Other accesses of slots than by wgmma."""
@@ -320,6 +358,7 @@ _TABLE = {
     "nvvm.wgmma.commit.group.sync.aligned": lambda self, op: Event("commit"),
     "nvvm.fence.proxy": Ops._fence_proxy,
     "nvvm.barrier": Ops._meet_threads,
+    "nvvm.bar.warp.sync": Ops._meet_lanes,
     STORE: Ops._store,
     "nvvm.cp.async.bulk.commit.group": lambda self, op: Event("commit_stores"),
     "nvvm.cp.async.bulk.wait_group": lambda self, op: Event(

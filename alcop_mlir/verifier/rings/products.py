@@ -18,6 +18,7 @@ from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import is_computable
 
 WGMMA = "nvvm.wgmma.mma_async"
+_POINTER_CAST, _MATRICES = "llvm.inttoptr", "nvvm.stmatrix"
 POINTER = "memref.extract_aligned_pointer_as_index"
 INLINE = "llvm.inline_asm"
 _FOR, _IF, _YIELD = "scf.for", "scf.if", "scf.yield"
@@ -82,7 +83,9 @@ def tile(op: Any, descriptor: Any) -> Any:
 
 
 def is_of_descriptors(op: Any) -> bool:
-    """Whether the address that an op makes is used in descriptors of wgmma alone."""
+    """Whether the address that an op makes is used in descriptors of wgmma alone, and
+    by stmatrix.
+    """
     is_shared = op.name == POINTER and is_workgroup(op.operands[0].type)
     return is_shared and _leads_to_wgmma(op.results[0])
 
@@ -92,6 +95,10 @@ def _leads_to_wgmma(value: Any) -> bool:
         user = use.owner.operation
         if user.name == WGMMA and use.operand_number > _INIT:
             continue
+        if user.name == _POINTER_CAST:
+            users = [one.owner.operation.name for one in user.results[0].uses]
+            if {*users} <= {_MATRICES}:
+                continue
         if not is_computable(user) or user.name == "arith.cmpi":
             return False
         if not all(_leads_to_wgmma(result) for result in user.results):

@@ -189,14 +189,21 @@ class Run(Machine):
         return self.places[number].at + 1
 
     def _write(self, number: int, one: Instruction) -> int:
-        for slot in self._own(number, one.data, [0] * len(one.data)):
-            self.state.write(number, slot)
+        for buffer, own in one.data:
+            self.state.write(number, self._out(number, buffer, own))
         return self.places[number].at + 1
 
     def _store(self, number: int, one: Instruction) -> int:
-        (slot,) = self._own(number, [one.data], [0])
-        self.state.store(number, slot)
+        self.state.store(number, self._out(number, *one.data))
         return self.places[number].at + 1
+
+    def _out(self, number: int, buffer: int, own: tuple[int, int] | None) -> Slot:
+        """A slot on its way out: of the block, or one of some of a warp."""
+        slot = 0
+        if own is not None:
+            which, count = own
+            slot = self.processes[number].lanes.warp * count + which
+        return self._own(number, [buffer], [slot])[0]
 
     def _commit_stores(self, number: int, one: Instruction) -> int:
         self.state.commit_stores(number)
