@@ -2,7 +2,9 @@
 
 Of each state at the head of a loop: the registers that hold a term, the hash of those
 that hold a number in each thread, the hash of the cells of shared memory, and the facts
-about symbols. A checker goes from each once through the loop, and finds all states
+about symbols; and the registers that hold a number of each thread plus symbols, with
+what each turn adds to them: their numbers are those of the first state that is
+covered. A checker goes from each once through the loop, and finds all states
 that it meets at heads among them. Symbols are parameters (`.name`, or `.name/8` for an
 eighth of one), special registers, `nPC` for the turn of the loop whose head is
 instruction PC, `uPC` for an unknown that instruction PC makes, `hPC.register` for what
@@ -15,10 +17,10 @@ import hashlib
 import json
 from typing import Any
 
-from alcop_mlir.certificate.heads import HeadState, exact_digest
+from alcop_mlir.certificate.heads import HeadState, exact_digest, turn_symbol
 from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symbols
-from alcop_mlir.certificate.prover import Proof
-from alcop_mlir.certificate.values import Exact, Truth, Uniform
+from alcop_mlir.certificate.proof import Proof
+from alcop_mlir.certificate.values import Exact, Spread, Truth, Uniform
 
 SCHEMA = 2
 
@@ -79,11 +81,22 @@ def _head(one: HeadState) -> dict[str, Any]:
         "pc": one.head,
         "terms": {n: [linear(v.term), v.low, v.high] for n, v in terms.items()},
         "truths": {n: clause(v.condition.true) for n, v in truths.items()},
+        "spreads": {
+            n: _step(v, one.head)
+            for n, v in sorted(registers.items())
+            if isinstance(v, Spread)
+        },
         "numbers": sorted(n for n, v in registers.items() if isinstance(v, Exact)),
         "numbers_sha256": exact_digest(one.state),
         "cells_sha256": one.state.shared.digest(),
         "facts": [linear(f) for f in one.state.facts],
     }
+
+
+def _step(value: Spread, head: int) -> list[int]:
+    """What each turn adds, and the range."""
+    step = value.terms.get(turn_symbol(head))
+    return [0 if step is None else int(step[0]), value.low, value.high]
 
 
 def linear(term: Linear) -> list[Any]:

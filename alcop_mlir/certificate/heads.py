@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from alcop_mlir.certificate import linear
+from alcop_mlir.certificate import linear, spread
 from alcop_mlir.certificate.endings import is_bounded
 from alcop_mlir.certificate.linear import Linear
 from alcop_mlir.certificate.machine import Machine
@@ -20,7 +20,14 @@ from alcop_mlir.certificate.program import Code
 from alcop_mlir.certificate.refutation import projected
 from alcop_mlir.certificate.state import State
 from alcop_mlir.certificate.uniform_arithmetic import limits_of
-from alcop_mlir.certificate.values import Exact, Truth, Uniform, Value, as_uniform
+from alcop_mlir.certificate.values import (
+    Exact,
+    Spread,
+    Truth,
+    Uniform,
+    Value,
+    as_uniform,
+)
 from alcop_mlir.certificate.verdicts import Outside
 
 MOST_STATES = 400  # at one head
@@ -80,6 +87,7 @@ class Heads:
         is_back = state.previous in self.code.loops[head]
         if is_back:
             self._check_end(state, head)
+        state.residues = {}
         self._turn(state, head, is_back)
         self._generalize(state, head, is_back)
         self._forget_dead(state, head)
@@ -107,7 +115,7 @@ class Heads:
             head: {
                 name: value
                 for name in sorted(changed & self.code.live[head])
-                if (value := self._as_uniform(name, state.registers.get(name)))
+                if (value := self._shifted(name, state.registers.get(name)))
             },
         }
 
@@ -117,6 +125,9 @@ class Heads:
             if isinstance(value, Uniform) and self._names(value) & values.keys():
                 term = replaced(value.term, values)
                 state.registers[name] = Uniform(term, value.low, value.high)
+            elif isinstance(value, Spread) and self._names(value) & values.keys():
+                symbols = self.machine.symbols
+                state.registers[name] = spread.replaced(value, values, symbols)
             elif isinstance(value, Truth) and self._names(value) & values.keys():
                 state.registers[name] = None
         state.facts = [replaced(f, values) for f in state.facts]
@@ -150,13 +161,18 @@ class Heads:
             return None
         return as_uniform(value, self._width(name))
 
+    def _shifted(self, name: str, value: Value) -> Uniform | Spread | None:
+        """The value as one that turns may add a number to."""
+        known = self._as_uniform(name, value)
+        return value if isinstance(value, Spread) else known
+
     def _generalize(self, state: State, head: int, is_back: bool) -> None:
         entries = state.entries.get(head, {})
         for name in sorted(self.code.changed[head] & self.code.live[head]):
             value = state.registers.get(name)
             if name in self.code.needed and isinstance(value, Exact):
                 continue
-            known = self._as_uniform(name, value)
+            known = self._shifted(name, value)
             if known is None:
                 state.registers[name] = self._generalized_other(head, name, value)
                 continue
@@ -165,7 +181,8 @@ class Heads:
                 self._learn(head, name, entry, known)
             step = self.steps.get((head, name), 0)
             if step is None or entry is None:
-                state.registers[name] = self._own(head, name)
+                is_shared = isinstance(known, Uniform)
+                state.registers[name] = self._own(head, name) if is_shared else None
             elif step:
                 state.registers[name] = self._counter(head, name, entry, step)
             else:
@@ -177,7 +194,13 @@ class Heads:
         bit = self.machine.symbols.plain(f"h{head}.{name}", 0, 1)
         return Truth(linear.at_least(bit - 1))
 
-    def _learn(self, head: int, name: str, entry: Uniform | None, now: Uniform) -> None:
+    def _learn(
+        self,
+        head: int,
+        name: str,
+        entry: Uniform | Spread | None,
+        now: Uniform | Spread,
+    ) -> None:
         """What the turn has added, where that is not known yet, or has changed."""
         key = (head, name)
         known = self.steps.get(key, 0)
@@ -186,7 +209,8 @@ class Heads:
         turn = Linear({turn_symbol(head): 1})
         added: Linear | None = None
         if entry is not None:
-            added = now.term - entry.term
+            added = spread.difference(now, entry)
+        if added is not None:
             if known and added == turn * known:
                 return
             if not known and not added.terms and not added.constant:
@@ -196,14 +220,18 @@ class Heads:
         self.steps[key] = added.constant if is_first and added and is_number else None
         raise Learnt
 
-    def _counter(self, head: int, name: str, entry: Uniform, step: int) -> Uniform:
+    def _counter(
+        self, head: int, name: str, entry: Uniform | Spread, step: int
+    ) -> Value:
         """The register after some turns; that it does not wrap is an assumption."""
         self.has_counters = True
         self.machine.notes.add(NO_WRAP)
-        term = entry.term + Linear({turn_symbol(head): step})
+        turns = Linear({turn_symbol(head): step})
         low, high = limits_of(self._width(name) - 1)
         low, high = (entry.low, high) if step > 0 else (low, entry.high)
-        return Uniform(term, low, high)
+        if isinstance(entry, Spread):
+            return spread.moved(entry, turns, low, high)
+        return Uniform(entry.term + turns, low, high)
 
     def _own(self, head: int, name: str) -> Uniform:
         low, high = limits_of(self._width(name))
@@ -332,4 +360,6 @@ def uniform_text(state: State) -> str:
             found.append(f"{name} = {value.term} in {value.low}..{value.high}")
         elif isinstance(value, Truth):
             found.append(f"{name} = {value.condition.text}")
+        elif isinstance(value, Spread):
+            found.append(f"{name} = {value.digest()}")
     return "; ".join(found)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from alcop_mlir.certificate import spread
 from alcop_mlir.certificate.program import (
     Code,
     is_generic,
@@ -17,7 +18,14 @@ from alcop_mlir.certificate.refutation import Refuter
 from alcop_mlir.certificate.registers import Registers
 from alcop_mlir.certificate.shared_state import IN_FLIGHT, STORED, Touch, touch
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.certificate.values import WARP, Exact, Uniform, Value, width_of
+from alcop_mlir.certificate.values import (
+    WARP,
+    Exact,
+    Spread,
+    Uniform,
+    Value,
+    width_of,
+)
 from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
@@ -77,14 +85,14 @@ class Machine(Registers):
         old = self.state.registers.get(name)
         if not lanes.any() or old is new:
             return old
-        if isinstance(old, Exact) and isinstance(new, Exact):
-            return Exact(np.where(lanes, new.lanes, old.lanes))
-        return None
+        return spread.blended(lanes, new, old)
 
     def _check_generic(self, ins: Instruction) -> None:
         place = next((o for o in ins.operands if isinstance(o, Address)), None)
         base = self.value(Name(place.base), 64) if place and place.base else None
-        if isinstance(base, Uniform) or (base is None and self._from_pointer(place)):
+        if isinstance(base, Uniform) or (
+            (base is None or isinstance(base, Spread)) and self._from_pointer(place)
+        ):
             return
         raise Outside(f"an address of no known state space: {ins.text}", ins.line)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir.certificate.heads import Heads, HeadState, Learnt
+from alcop_mlir.certificate.heads import Heads, Learnt
 from alcop_mlir.certificate.linear import Clause, Condition, Linear
 from alcop_mlir.certificate.machine import Machine
 from alcop_mlir.certificate.places import placed
@@ -19,7 +18,9 @@ from alcop_mlir.certificate.program import (
     is_group,
     synchronizes,
 )
+from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.shared_state import SharedState
+from alcop_mlir.certificate.spread import RESIDUE_BITS, blended
 from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.values import Exact, Truth, Value
 from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
@@ -31,25 +32,6 @@ _MOST_RESTARTS = 200
 _MOST_SKIPPED = 24
 _LOADS = ("ld", "ldmatrix")
 _MOST_IN_ARM = 4096  # instructions of one arm that some threads run
-
-
-@dataclass(frozen=True)
-class Proof:
-    """What a search has shown.
-
-    heads: the states at heads, which cover all others
-    hints: branches around what is not needed, which were not taken apart, and
-        selections that were computed both ways
-    unending: heads of loops that are not shown to end
-    """
-
-    machine: Machine
-    heads: tuple[HeadState, ...]
-    steps: Mapping[tuple[int, str], int | None]
-    instructions: int
-    restarts: int
-    hints: frozenset[int]
-    unending: frozenset[int]
 
 
 def prove(
@@ -133,6 +115,7 @@ class Search:
             self._finish(state, ins)
             return
         self._decide_selection(state, ins)
+        self._decide_residues(state, ins)
         lanes = self._lanes(state, ins)
         if lanes is not None:
             machine.execute(ins, lanes)
@@ -216,6 +199,21 @@ class Search:
             settled = self._settled(state, value)
             if settled is not None:
                 state.registers[name] = settled
+
+    def _decide_residues(self, state: State, ins: Instruction) -> None:
+        """Low bits of an address that depend on those of a size: each case is a way."""
+        pc = state.pc
+        if ins.parts[0] != "and" or ins.guard or state.lanes is not None:
+            return
+        if self.code.written[pc][0] not in self.code.needed:
+            return
+        for symbol in self.machine.open_residues(ins):
+            self.hints.add(pc)
+            for residue in range(1, 1 << RESIDUE_BITS):
+                other = state.fork()
+                other.residues[symbol] = residue
+                self.pending.append(other)
+            state.residues[symbol] = 0
 
     # Branches.
 
@@ -383,6 +381,4 @@ def _either(
     one, other = first.get(name), second.get(name)
     if one is other:
         return one
-    if taken is not None and isinstance(one, Exact) and isinstance(other, Exact):
-        return Exact(np.where(taken, one.lanes, other.lanes))
-    return None
+    return None if taken is None else blended(taken, one, other)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alcop_mlir.certificate import exact_arithmetic, linear
+from alcop_mlir.certificate import exact_arithmetic, linear, spread
 from alcop_mlir.certificate.comparisons import (
     COMPARISONS,
     UNSIGNED,
@@ -26,6 +26,7 @@ from alcop_mlir.certificate.uniform_arithmetic import (
 from alcop_mlir.certificate.values import (
     WARP,
     Exact,
+    Spread,
     Truth,
     Uniform,
     Value,
@@ -47,6 +48,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 )
 
 _MOST_BLOCKS = (1 << 31) - 1  # PTX ISA "Special Registers: %nctaid"
+_TWICE = 192  # bits that one unknown times another surely has
 _POINTER = 47  # bits of an address
 UNIFORM_LOADS = "all threads read the same value from one address"
 
@@ -102,6 +104,8 @@ class Registers:
         if isinstance(value, Truth):
             terms = [f for one in value.condition.true for f in one]
             return set().union(*map(self.symbols.symbols, terms))
+        if isinstance(value, Spread):
+            return set().union(*map(self.symbols.inside, value.terms))
         return set()
 
     # Operands.
@@ -208,13 +212,41 @@ class Registers:
             return self._term(ins, [t for t in terms if t], width)
         if all(map(is_shared_by_all, values)):
             return self.unknown(width)
-        return None
+        found = spread.compute(ins.parts, values, self.state.residues, f"u{self.pc}")
+        if f"u{self.pc}" in self.symbols_of(found):
+            self.unknown(_TWICE)
+        return found
+
+    def open_residues(self, ins: Instruction) -> list[str]:
+        """The symbols whose low bits an `and` with low bits asks for."""
+        width = width_of(ins.parts[-1])
+        values = [self.value(one, width) for one in ins.operands[1:]]
+        found: set[str] = set()
+        for a, mask in (values, values[::-1]):
+            if not isinstance(mask, Exact) or not isinstance(a, Spread):
+                continue
+            bits = int(mask.lanes.max()).bit_length()
+            if bits <= spread.RESIDUE_BITS:
+                found = spread.open_residues(a, bits)
+        return sorted(found - self.state.residues.keys())
 
     def _term(self, ins: Instruction, terms: list[Uniform], width: int) -> Value:
         try:
             return self._plain(self.uniform.compute(ins.parts, terms))
         except NoTerm:
-            return self.unknown(2 * width if "wide" in ins.parts else width)
+            return self._unknown_multiple(ins.parts, terms, width)
+
+    def _unknown_multiple(
+        self, parts: tuple[str, ...], terms: list[Uniform], width: int
+    ) -> Uniform:
+        """A new unknown; where a constant multiplies without a sign, a multiple."""
+        by = next((t.low for t in terms[:2] if t.low == t.high), 0)
+        is_product = parts[0] == "mul" and parts[1] == "wide" and parts[2][0] == "u"
+        if not is_product or not 0 < by < 1 << 20:
+            return self.unknown(2 * width if "wide" in parts else width)
+        (name,) = self.unknown(width).term.terms
+        most = (1 << width) - 1
+        return Uniform(self.symbols.plain(name, 0, most) * by, 0, most * by)
 
     def _plain(self, value: Uniform) -> Value:
         """A term without symbols as a number."""
@@ -329,9 +361,7 @@ class Registers:
         if isinstance(predicate, Exact):
             if predicate.is_uniform:
                 return first if predicate.lanes[0] & np.uint64(1) else second
-            if isinstance(first, Exact) and isinstance(second, Exact):
-                return Exact(np.where(predicate.lanes != 0, first.lanes, second.lanes))
-            return None
+            return spread.blended(predicate.lanes != 0, first, second)
         if not isinstance(predicate, Truth):
             return None
         a, b = as_uniform(first, width), as_uniform(second, width)

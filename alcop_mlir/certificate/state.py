@@ -8,7 +8,7 @@ import numpy as np
 
 from alcop_mlir.certificate.linear import Clause, Linear
 from alcop_mlir.certificate.shared_state import SharedState
-from alcop_mlir.certificate.values import Uniform, Value
+from alcop_mlir.certificate.values import Spread, Uniform, Value
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class State:
     entries:        by head of the loops around, registers before its first turn
     previous:       the block from which it came
     lanes:          which threads run, where not all
+    residues:       of symbols that were told apart, modulo a power of two
     """
 
     pc: int
@@ -37,9 +38,10 @@ class State:
     shared: SharedState
     facts: list[Linear] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
-    entries: dict[int, dict[str, Uniform]] = field(default_factory=dict)
+    entries: dict[int, dict[str, Uniform | Spread]] = field(default_factory=dict)
     previous: int = -1
     lanes: np.ndarray | None = None
+    residues: dict[str, int] = field(default_factory=dict)
 
     def fork(self) -> State:
         """One that goes another way."""
@@ -52,4 +54,5 @@ class State:
             dict(self.entries),
             self.previous,
             self.lanes,
+            dict(self.residues),
         )

@@ -1,10 +1,12 @@
-"""What a register may hold: exact in each thread, or the same unknown in all of them.
+"""What a register may hold: numbers of threads, unknowns of all, or both added.
 
-A register of neither kind holds None: nothing is known.
+A register of no such kind holds None: nothing is known.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,14 +48,41 @@ class Truth:
     condition: Condition
 
 
-Value = Exact | Uniform | Truth | None
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """`constant` plus each symbol times its coefficients; in all threads from `low` to
+    `high`.
+    """
+
+    terms: Mapping[str, np.ndarray]
+    constant: np.ndarray
+    low: int
+    high: int
+    width: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the register holds the number itself."""
+        half = 1 << (self.width - 1)
+        return -half <= self.low and self.high < half
+
+    def digest(self) -> str:
+        """The same for spreads that are."""
+        found = hashlib.sha256(f"{self.low} {self.high} {self.width}".encode())
+        for name in sorted(self.terms):
+            found.update(name.encode() + b"=" + self.terms[name].tobytes())
+        found.update(self.constant.tobytes())
+        return found.hexdigest()
+
+
+Value = Exact | Uniform | Spread | Truth | None
 
 
 def is_shared_by_all(value: Value) -> bool:
     """Whether all threads surely hold the same."""
     if isinstance(value, Exact):
         return value.is_uniform
-    return value is not None
+    return isinstance(value, (Uniform, Truth))
 
 
 def signed(lanes: Lanes, width: int) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,24 @@ class Holds:
     false: Clause
 
 
-Value = np.ndarray | Same | Holds | None
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """In each thread `constant` plus symbols times coefficients, modulo 2**width."""
+
+    parts: dict[Any, np.ndarray]
+    constant: np.ndarray
+    low: int
+    high: int
+    width: int
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the sum surely is what the register holds, with a sign."""
+        half = 1 << (self.width - 1)
+        return -half <= self.low and self.high < half
+
+
+Value = np.ndarray | Same | Holds | Mixed | None
 
 
 class Unknown(Exception):

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Same, is_equal, same
+from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Unknown, is_equal, same
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.endings import is_bounded
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.mixed import is_same, mixed, replaced, total
 from alcop_mlir.checker.predicates import symbols_of
 from alcop_mlir.checker.terms import Term
 from alcop_mlir.checker.text import read_kernel
@@ -84,6 +85,7 @@ class _Check:
         self.walk = Walk(machine, self.flow, self.arrive, given.skips)
         self.waiting: list[State] = []
         self.met: set[int] = set()
+        self.sums: dict[int, dict[str, Mixed]] = {}
         self.is_bounded = True
         for head in given.heads:
             if head.pc not in self.flow.loops:
@@ -109,12 +111,68 @@ class _Check:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
         for number, head in enumerate(self.given.heads):
-            if head.pc == state.pc and self._covers(head, state):
+            if head.pc != state.pc or not self._covers(head, state):
+                continue
+            sums = self._sums(head, state)
+            if sums is not None and self._are_known(number, sums):
                 if number not in self.met:
                     self.met.add(number)
-                    self.waiting.append(self._listed(head, state))
+                    self.waiting.append(self._listed(head, state, sums))
                 return
         raise CertificateError("a state at the head of a loop is not listed")
+
+    def _sums(self, head: Head, state: State) -> dict[str, Mixed] | None:
+        """The listed spreads, as they are in the listed state; None
+        where what arrived has others.
+        """
+        turn, own = f"n{head.pc}", f"h{head.pc}."
+        back: dict[Any, Term] = {turn: {turn: 1, "": -1}}
+        is_back = state.previous in self.flow.loops[head.pc]
+        found: dict[str, Mixed] = {}
+        for name, (step, low, high) in head.spreads.items():
+            value = state.registers.get(name)
+            if not isinstance(value, Mixed):
+                return None
+            names = symbols_of(value)
+            if (not is_back and turn in names) or any(n.startswith(own) for n in names):
+                return None
+            if not self._is_between(head, name, step, (value.low, value.high)):
+                return None
+            try:
+                if is_back:
+                    value = replaced(value, back)
+                else:
+                    term = Same({turn: step, "": 0}, low, high)
+                    more = mixed(term, value.width, len(value.constant))
+                    value = total(value, more, 1, value.width)
+            except Unknown:
+                return None
+            if (value.parts.get(turn, np.zeros(1)) != step).any():
+                return None
+            found[name] = Mixed(value.parts, value.constant, low, high, value.width)
+        return found
+
+    def _is_between(
+        self, head: Head, name: str, step: int, at: tuple[int, int]
+    ) -> bool:
+        """Whether a range is in the listed one, where the register counts by `step`.
+
+        A counter may reach the end of its range, by the assumption that it does not
+        wrap around.
+        """
+        listed = head.spreads[name] if name in head.spreads else head.terms[name]
+        _, low, high = listed
+        half = 1 << (self.width(name) - 2)
+        grows = step > 0 and high == half - 1
+        falls = step < 0 and low == -half
+        if grows or falls:
+            self.machine.assumed.add(NO_WRAP)
+        return (at[0] >= low or falls) and (at[1] <= high or grows)
+
+    def _are_known(self, number: int, sums: dict[str, Mixed]) -> bool:
+        """Whether these are the spreads of the listed state: those that came first."""
+        first = self.sums.setdefault(number, sums)
+        return all(is_same(sums[name], first[name]) for name in sums)
 
     def _covers(self, head: Head, state: State) -> bool:
         """Whether what arrived is one of the states that the listed one stands for."""
@@ -154,22 +212,13 @@ class _Check:
     def _has_term(
         self, head: Head, state: State, name: str, values: dict[Any, Term]
     ) -> bool:
-        """Whether a register holds the listed term, in the listed range.
-
-        A counter may reach the end of its range, by the assumption that it does not
-        wrap around.
-        """
-        term, low, high = head.terms[name]
+        """Whether a register holds the listed term, in the listed range."""
+        term, _, _ = head.terms[name]
         found = same(state.registers.get(name), self.width(name))
         if found is None:
             return False
         step = term.get(f"n{head.pc}", 0)
-        half = 1 << (self.width(name) - 2)
-        grows = step > 0 and high == half - 1
-        falls = step < 0 and low == -half
-        if grows or falls:
-            self.machine.assumed.add(NO_WRAP)
-        if (found.low < low and not falls) or (found.high > high and not grows):
+        if not self._is_between(head, name, step, (found.low, found.high)):
             return False
         less = terms.minus(found.term, terms.replaced(term, values))
         if terms.is_constant(less):
@@ -192,9 +241,10 @@ class _Check:
         listed = [[terms.replaced(f, values) for f in one] for one in head.truths[name]]
         return _same_clause(value.true, listed)
 
-    def _listed(self, head: Head, state: State) -> State:
+    def _listed(self, head: Head, state: State, sums: dict[str, Mixed]) -> State:
         """The listed state, with numbers and cells of one that it covers."""
         registers: dict[str, Any] = {n: state.registers[n] for n in head.numbers}
+        registers |= sums
         for name, (term, low, high) in head.terms.items():
             registers[name] = Same(term, low, high)
         for name, true in head.truths.items():

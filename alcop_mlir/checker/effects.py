@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alcop_mlir.checker.text import Instruction, names_in
+from alcop_mlir.checker.text import Instruction, integer, names_in
 from alcop_mlir.errors import CertificateError
 
 # Opcodes that write no register.
@@ -44,3 +44,19 @@ def orders(ins: Instruction) -> bool:
 def is_collective(ins: Instruction) -> bool:
     """Whether all threads have to execute it."""
     return orders(ins) and not is_access(ins) and ins.parts[0] != "cp"
+
+
+def access_bytes(ins: Instruction) -> int:
+    """What each thread reads or writes of shared memory; 0 for what is not modelled."""
+    parts = ins.parts
+    if ("async" in parts[1:] and parts[0] != "cp") or "shared::cluster" in parts:
+        return 0
+    if parts[0] == "ldmatrix":
+        return 16 if "m8n8" in parts else 0
+    if parts[0] in ("ld", "st") and parts[-1][1:].isdigit():
+        counts = {"v2": 2, "v4": 4, "v8": 8}
+        count = max([counts[p] for p in parts if p in counts], default=1)
+        return int(parts[-1][1:]) // 8 * count
+    if parts[:2] == ["cp", "async"] and parts[2] in ("ca", "cg"):
+        return integer(ins.operands[2])
+    return 0

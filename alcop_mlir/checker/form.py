@@ -17,7 +17,7 @@ _MEMBERS = frozenset(
     "requires assumes fresh ends skips symbols heads sha256".split()
 )
 _OF_HEAD = frozenset(
-    "pc terms truths numbers numbers_sha256 cells_sha256 facts".split()
+    "pc terms truths spreads numbers numbers_sha256 cells_sha256 facts".split()
 )
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 18
@@ -31,6 +31,7 @@ class Head:
     pc: int
     terms: dict[str, tuple[Term, int, int]]
     truths: dict[str, Clause]
+    spreads: dict[str, tuple[int, int, int]]
     numbers: tuple[str, ...]
     numbers_sha256: str
     cells_sha256: str
@@ -114,6 +115,10 @@ def _head(value: dict[str, Any], reader: _Terms) -> Head:
             for name, (term, low, high) in value["terms"].items()
         },
         truths={str(n): reader.clause(c) for n, c in value["truths"].items()},
+        spreads={
+            str(name): (_whole(step), _whole(low), _whole(high))
+            for name, (step, low, high) in value["spreads"].items()
+        },
         numbers=tuple(map(str, value["numbers"])),
         numbers_sha256=str(value["numbers_sha256"]),
         cells_sha256=str(value["cells_sha256"]),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.effects import is_access, orders, results
+from alcop_mlir.checker.effects import access_bytes, is_access, orders, results
+from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.predicates import (
     compared,
     inverted,
@@ -20,10 +22,11 @@ from alcop_mlir.checker.predicates import (
     symbols_of,
 )
 from alcop_mlir.checker.terms import Clause, Facts, Term
-from alcop_mlir.checker.text import Instruction, Kernel, split
+from alcop_mlir.checker.text import Instruction, Kernel, integer, items
 from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, _WARP = 1 << 47, (1 << 31) - 1, 32
+_TWICE = 192  # bits of one unknown times another
 _SPACES = ("shared", "global", "param", "local", "const")
 UNIFORM_LOADS = "all threads read the same value from one address"
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
@@ -42,13 +45,19 @@ class State:
     clauses: list[Clause] = field(default_factory=list)
     previous: int = -1
     lanes: np.ndarray | None = None
+    residues: dict[str, int] = field(default_factory=dict)
 
     def fork(self) -> State:
         """One that goes another way."""
         facts, clauses = list(self.facts), list(self.clauses)
         cells, registers = self.cells.copy(), dict(self.registers)
         return replace(
-            self, registers=registers, cells=cells, facts=facts, clauses=clauses
+            self,
+            registers=registers,
+            cells=cells,
+            facts=facts,
+            clauses=clauses,
+            residues=dict(self.residues),
         )
 
 
@@ -68,7 +77,7 @@ class Machine:
         self.facts = Facts()
         self.ages: dict[int, set[int]] = {}
         self.assumed: set[str] = set()
-        sizes = [self._bytes(i) for i in kernel.code if is_access(i)]
+        sizes = [access_bytes(i) for i in kernel.code if is_access(i)]
         self.grain = min([s for s in sizes if s], default=16)
         self._lane = np.arange(threads, dtype=np.uint64)
         self._made: set[str] = set()
@@ -110,7 +119,7 @@ class Machine:
         if operand in self.state.registers:
             return self.state.registers[operand]
         if _NUMBER.fullmatch(operand):
-            return self.constant(_integer(operand))
+            return self.constant(integer(operand))
         found = _FLOAT.fullmatch(operand)
         if found is not None:
             return self.constant(int(found[1] or found[2], 16))
@@ -170,16 +179,14 @@ class Machine:
         active = self.state.lanes
         if lanes.all() or new is old or (active is not None and lanes[active].all()):
             return new
-        if isinstance(new, np.ndarray) and isinstance(old, np.ndarray):
-            return np.where(lanes, new, old)
-        return None if lanes.any() else old
+        return either(lanes, new, old) if lanes.any() else old
 
     def _result(self, ins: Instruction) -> Value:
         parts, last = ins.parts, ins.parts[-1]
         width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
         if parts[0] == "ld":
             return self._loaded(ins, width)
-        rest = [o for one in ins.operands[1:] for o in _items(one)]
+        rest = [o for one in ins.operands[1:] for o in items(one)]
         values = [self.value(one) for one in rest]
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
@@ -206,7 +213,22 @@ class Machine:
                 bit = self.unknown(2)
                 self.facts.ranges[f"u{self.state.pc}"] = (0, 1)
                 return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
-            return self.unknown(2 * width if "wide" in parts else width)
+            return self._unknown_multiple(parts, values, width)
+
+    def _unknown_multiple(
+        self, parts: list[str], values: list[Value], width: int
+    ) -> Same:
+        """An unknown; of `mul.wide.u` by a number, a multiple of that."""
+        if parts[:2] == ["mul", "wide"] and parts[2].startswith("u"):
+            numbers = [same(v, width) for v in values]
+            by = [n.low for n in numbers if n is not None and n.low == n.high]
+            if by and 0 < by[0] < 1 << 20:
+                most = 2**width - 1
+                name = f"u{self.state.pc}"
+                self.unknown(width)
+                self.facts.ranges[name] = (0, most)
+                return Same({name: by[0]}, 0, most * by[0])
+        return self.unknown(2 * width if "wide" in parts else width)
 
     def _computed(self, parts: list[str], values: list[Value], width: int) -> Value:
         if parts[0] == "setp":
@@ -226,8 +248,22 @@ class Machine:
         read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
         numbers = [n for n in (same(v, read) for v in values) if n is not None]
         if len(numbers) < len(values):
-            raise Unknown  # where not all threads share it, nothing is known
+            name = f"u{self.state.pc}"
+            low = self.state.residues
+            found = computed(parts, kinds, values, self.threads, (low, name))
+            if name in symbols_of(found):
+                self.unknown(_TWICE)
+            return found
         return self.plain(arithmetic.linear(parts, numbers))
+
+    def open_symbols(self, ins: Instruction) -> set[Any]:
+        """The symbols on which the result of an `and` depends."""
+        width = arithmetic.types_of([*ins.parts, "b32"])[0][1]
+        try:
+            a, b = (mixed(self.value(o), width, self.threads) for o in ins.operands[1:])
+        except Unknown:
+            return set()
+        return open_symbols(a, b) | open_symbols(b, a)
 
     def plain(self, found: Same) -> Value:
         """A number where it is one."""
@@ -276,9 +312,7 @@ class Machine:
         if isinstance(test, np.ndarray):
             if is_equal(test):
                 return first if test[0] & np.uint64(1) else second
-            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-                return np.where(test != 0, first, second)
-            return None
+            return either(test != 0, first, second)
         a, b = same(first, width), same(second, width)
         if not isinstance(test, Holds) or a is None or b is None:
             return None
@@ -309,7 +343,7 @@ class Machine:
         if parts[:3] == ["cp", "async", "commit_group"]:
             cells.commit(lanes)
         elif parts[:3] == ["cp", "async", "wait_group"]:
-            cells.wait(_integer(ins.operands[0]), lanes)
+            cells.wait(integer(ins.operands[0]), lanes)
         elif parts[:3] == ["cp", "async", "wait_all"]:
             cells.wait(-1, lanes)
         elif parts[0] in ("bar", "barrier"):
@@ -325,22 +359,8 @@ class Machine:
         if self.threads % _WARP == 0:
             self.state.cells.warp_barrier()
 
-    def _bytes(self, ins: Instruction) -> int:
-        parts = ins.parts
-        if ("async" in parts[1:] and parts[0] != "cp") or "shared::cluster" in parts:
-            return 0
-        if parts[0] == "ldmatrix":
-            return 16 if "m8n8" in parts else 0
-        if parts[0] in ("ld", "st") and parts[-1][1:].isdigit():
-            counts = {"v2": 2, "v4": 4, "v8": 8}
-            count = max([counts[p] for p in parts if p in counts], default=1)
-            return int(parts[-1][1:]) // 8 * count
-        if parts[:2] == ["cp", "async"] and parts[2] in ("ca", "cg"):
-            return _integer(ins.operands[2])
-        return 0
-
     def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
-        size, parts = self._bytes(ins), ins.parts
+        size, parts = access_bytes(ins), ins.parts
         if not size:
             raise CertificateError(f"not modelled: {ins.opcode}")
         if not lanes.any():
@@ -367,7 +387,7 @@ class Machine:
             lanes = lanes & (self._lane % np.uint64(_WARP) < count)
         key = (self.state.pc, base.tobytes(), lanes.tobytes())
         if key not in self._cells:
-            step = _integer((found[2] or found[3] or "0").replace(" ", ""))
+            step = integer((found[2] or found[3] or "0").replace(" ", ""))
             places = base.astype(np.int64)[lanes] + step
             if (places < 0).any() or (places + size > self.shared_bytes).any():
                 raise CertificateError("an address outside of shared memory")
@@ -377,18 +397,3 @@ class Machine:
             threads = np.repeat(np.flatnonzero(lanes), size // self.grain)
             self._cells[key] = cells.ravel(), threads.astype(np.int16)
         return self._cells[key]
-
-
-def _items(operand: str) -> list[str]:
-    return split(operand[1:-1]) if operand.startswith("{") else [operand]
-
-
-def _integer(text: str) -> int:
-    text = text.rstrip("U")
-    digits = text.lstrip("-")
-    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
-        return int(text, 8)
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise CertificateError(f"expected a number, got '{text[:40]}'") from None

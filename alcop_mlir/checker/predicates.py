@@ -9,6 +9,7 @@ import numpy as np
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import (
     Holds,
+    Mixed,
     Same,
     Unknown,
     Value,
@@ -30,12 +31,16 @@ def symbols_of(value: Value) -> set[str]:
     if isinstance(value, Holds):
         every = [f for one in (*value.true, *value.false) for f in one]
         return set().union(*map(terms.inside, every))
+    if isinstance(value, Mixed):
+        return terms.inside(dict.fromkeys(value.parts, 1))
     return set()
 
 
 def is_shared(value: Value) -> bool:
     """Whether all threads surely hold the same."""
-    return is_equal(value) if isinstance(value, np.ndarray) else value is not None
+    if isinstance(value, np.ndarray):
+        return is_equal(value)
+    return isinstance(value, (Same, Holds))
 
 
 def inverted(value: Value) -> Value:

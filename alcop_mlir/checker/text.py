@@ -184,3 +184,20 @@ def split(text: str) -> list[str]:
 def names_in(operand: str) -> list[str]:
     """Registers and symbols in an operand."""
     return NAME.findall(re.sub(r"\b0[fFdDxX][0-9a-fA-F]+\b", "", operand))
+
+
+def items(operand: str) -> list[str]:
+    """The operands in braces, or the one."""
+    return split(operand[1:-1]) if operand.startswith("{") else [operand]
+
+
+def integer(text: str) -> int:
+    """A number as PTX writes it."""
+    text = text.rstrip("U")
+    digits = text.lstrip("-")
+    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
+        return int(text, 8)
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise CertificateError(f"expected a number, got '{text[:40]}'") from None

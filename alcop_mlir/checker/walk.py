@@ -11,6 +11,7 @@ from alcop_mlir.checker.arithmetic import Holds, Value, is_equal
 from alcop_mlir.checker.effects import is_collective, orders, results
 from alcop_mlir.checker.flow import ENDS, Flow
 from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.mixed import either
 from alcop_mlir.checker.text import Instruction
 from alcop_mlir.errors import CertificateError
 
@@ -71,6 +72,8 @@ class Walk:
     def _plain(self, state: State, ins: Instruction) -> None:
         if ins.parts[0] == "selp":
             self._decide(state, ins.operands[3])
+        if ins.parts[0] == "and" and state.pc in self.skips and not ins.guard:
+            self._tell_apart(state, ins)
         value = self.settled(state, self.machine.guard(ins))
         every = np.ones(self.machine.threads, bool)
         active = every if state.lanes is None else state.lanes
@@ -95,6 +98,17 @@ class Walk:
         if operand in state.registers and isinstance(value, Holds):
             if self.known(state, value) is not None or state.pc in self.skips:
                 state.registers[operand] = self.settled(state, value)
+
+    def _tell_apart(self, state: State, ins: Instruction) -> None:
+        """Each symbol that low bits depend on is 0 to 7 modulo 8: each is a way."""
+        if state.lanes is not None:
+            return
+        for symbol in self.machine.open_symbols(ins) - state.residues.keys():
+            for residue in range(1, 8):
+                other = state.fork()
+                other.residues[symbol] = residue
+                self.pending.append(other)
+            state.residues[symbol] = 0
 
     def known(self, state: State, value: Holds) -> bool | None:
         """Whether a predicate holds, where that is certain."""
@@ -230,6 +244,4 @@ _LOADS = ("ld", "ldmatrix")
 def _either(one: Value, other: Value, mask: np.ndarray | None) -> Value:
     if one is other:
         return one
-    if mask is None or not isinstance(one, np.ndarray):
-        return None
-    return np.where(mask, one, other) if isinstance(other, np.ndarray) else None
+    return None if mask is None else either(mask, one, other)
