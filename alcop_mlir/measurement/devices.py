@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import alcop_mlir
 from alcop_mlir.errors import check_known
+from alcop_mlir.measurement.operators import Operator
+from alcop_mlir.measurement.program_search import Trial
 from alcop_mlir.measurement.work import (
     CompileTask,
     compile_candidate,
@@ -44,6 +46,10 @@ class Device(ExitStack):
     def __init__(self, problem: Problem, target: Target, setting: Setting):
         super().__init__()
         self.problem, self.target, self.setting = problem, target, setting
+
+    def turn_to(self, operator: Operator) -> None:
+        """Measure this operator from now on."""
+        self.problem = operator.problem
 
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """A record for each schedule as soon as it is made, in any order."""
@@ -106,6 +112,11 @@ class Cuda(Device):
         self._taken = 0
         self._baseline: tuple[Path, float] | None = None
 
+    def turn_to(self, operator: Operator) -> None:
+        """Compile and measure this operator from now on."""
+        super().turn_to(operator)
+        self._source = operator.source
+
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """Compile all, then check and time each that compiled."""
         compiled: list[tuple[Schedule, Path]] = []
@@ -163,6 +174,29 @@ class Cuda(Device):
                 self._warn(
                     f"the GPU drifts: the first schedule now takes {change:+.0%}"
                 )
+
+
+class InTurn:
+    """Measures batches of operators one after the other, on one device."""
+
+    def __init__(self, device: Device, operators: Sequence[Operator]):
+        self._device, self._operators = device, operators
+        self._waiting: list[tuple[int, Sequence[Schedule]]] = []
+
+    def wants_more(self) -> bool:
+        """What is measured next depends on all that was measured before."""
+        return not self._waiting
+
+    def start(self, number: int, schedules: Sequence[Schedule]) -> None:
+        """Measure the schedules of an operator after those that wait."""
+        self._waiting.append((number, schedules))
+
+    def finished(self) -> Iterator[Trial]:
+        """The batch that has waited longest, one record after the other."""
+        number, schedules = self._waiting.pop(0)
+        self._device.turn_to(self._operators[number])
+        for record in self._device.measure(schedules):
+            yield Trial(number, record.schedule, record)
 
 
 def pick(device: str) -> str:

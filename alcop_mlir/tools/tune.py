@@ -1,6 +1,7 @@
-"""alcop-tune: find the schedule with which a contraction runs fastest.
+"""alcop-tune: find the schedules with which contractions run fastest.
 
     alcop-tune FILE.mlir --budget 64         search, and record what was measured
+    alcop-tune MODEL.mlir --budget 500       of all contractions of a program
     alcop-tune explain FILE.mlir             which schedule is taken, and why
     alcop-tune explain FILE.mlir --sizes M=17,N=4096,K=4096
                                              of several kernels, which one runs

@@ -11,7 +11,7 @@ from alcop_mlir.tools.command_line import Parser, add_variants, count, positive,
 TOOL = "alcop-tune"
 COMMANDS = ("explain", "report")
 _ABOUT = {
-    "": "Find the schedule with which a contraction runs fastest. See also "
+    "": "Find the schedules with which contractions run fastest. See also "
     "`alcop-tune explain --help` and `alcop-tune report --help`.",
     "explain": "Show which schedule is chosen for a contraction, and why.",
     "report": "Draw the records: best so far, predicted and measured time, latency.",
@@ -25,7 +25,7 @@ def parser(command: str) -> Parser:
     if command == "report":
         add("-o", dest="output", default="report", metavar="DIR", help="default report")
     else:
-        add("file", nargs="?", help="MLIR file with one contraction")
+        add("file", nargs="?", help="MLIR file; explain takes one contraction")
         add("--target", metavar="GPU", help=f"{', '.join(target_names())}")
         add("--allow-tf32", action="store_true", help="tune contractions of f32, too")
         add("--space", default="small", metavar="NAME", help="small (default) or full")

@@ -1,7 +1,8 @@
-"""The contraction of an MLIR file, as a `Problem` of the tuner.
+"""The contractions of an MLIR file, as `Problem`s of the tuner.
 
-It is found by the passes that find it when a file is compiled, so that records have the
-key by which alcop-select-schedule looks them up, and its schedule is decided as there.
+They are found by the passes that find them when a file is compiled, so that records
+have the key by which alcop-select-schedule looks them up, and schedules are decided as
+there.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.host.host_function import host_functions
+from alcop_mlir.analysis.host.preparations import preparation
+from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.compilation.inputs import Input
+from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
@@ -36,18 +40,36 @@ from alcop_mlir.variants import ScheduleVariant
 
 @dataclass(frozen=True)
 class Tunable:
-    """The contraction of a file; `module` is what it is in, `name` the file's."""
+    """A contraction of a file; `module` is what it is in, `name` the file's.
+
+    runs_once: whether it only prepares weights, once for all calls
+    """
 
     name: str
     module: Any
     contraction: Contraction
     target: Target
+    runs_once: bool = False
 
     @property
     def unmodelled(self) -> str:
         """Why there is no problem; "" where there is."""
         problem = problem_of(self.contraction, self.target)
         return unmodelled(self.contraction) if problem is None else ""
+
+    @property
+    def uncovered(self) -> str:
+        """Why it is not tuned as a part of a program; "" where it is."""
+        if self.runs_once:
+            return "it prepares weights, once for all calls"
+        if alcop.get(self.contraction.op, alcop.ScheduleAttr) is not None:
+            return "its schedule is given"
+        return self.unmodelled
+
+    @property
+    def covered(self) -> bool:
+        """Whether it is tuned as a part of a program."""
+        return not self.uncovered
 
     @property
     def problem(self) -> Problem:
@@ -83,7 +105,24 @@ def find_tunable(
     allow_tf32: bool = False,
     target: str = DEFAULT_TARGET,
 ) -> Tunable:
-    """The only contraction in `source`; ConfigError where there is none, or several.
+    """The only contraction in `source`; ConfigError where there are several.
+
+    See `find_tunables`.
+    """
+    found = find_tunables(source, name, allow_tf32, target)
+    if len(found) != 1:
+        count = f"{len(found)} contractions that can be tuned"
+        raise ConfigError(f"'{name}' computes {count}, expected one")
+    return found[0]
+
+
+def find_tunables(
+    source: Input,
+    name: str,
+    allow_tf32: bool = False,
+    target: str = DEFAULT_TARGET,
+) -> list[Tunable]:
+    """The contractions in `source`; ConfigError where there are none.
 
     name: of the file, for messages
     allow_tf32: whether f32 is rounded to tf32; else contractions of it have no schedule
@@ -93,15 +132,18 @@ def find_tunable(
     with diagnostics.collect() as remarks:
         steps = steps_to_contractions(allow_tf32, target)
         run_pipeline(module, f"builtin.module({','.join(steps)})")
+    functions = host_functions(module)
+    prepare = [one.function for one in map(preparation, functions) if one is not None]
     found = [
-        contraction
-        for func in host_functions(module)
+        Tunable(
+            name, module, contraction, find_target(target), name_of(func) in prepare
+        )
+        for func in functions
         for contraction in marked_contractions(func)
     ]
-    if len(found) != 1:
-        why = f": {remarks[0].message}" if remarks and not found else ""
+    if not found:
+        why = f": {remarks[0].message}" if remarks else ""
         raise ConfigError(
-            f"'{name}' computes {len(found) or 'no'} contractions that can be tuned, "
-            f"expected one{why}"
+            f"'{name}' computes no contractions that can be tuned, expected one{why}"
         )
-    return Tunable(name, module, found[0], find_target(target))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
 from alcop_mlir.measurement import devices
 from alcop_mlir.measurement.devices import Cuda, Device
+from alcop_mlir.measurement.journal import Journal
+from alcop_mlir.measurement.operators import Program
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
+    tune_program,
     tune_report,
     tune_show,
     tune_variants,
@@ -26,7 +30,7 @@ from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
 from alcop_mlir.tuning.selection import COMPILED_FOR, Chooser
-from alcop_mlir.tuning.space import enumerate_space, find_space
+from alcop_mlir.tuning.space import Space, enumerate_space, find_space
 from alcop_mlir.variants import DEFAULT_VARIANTS
 
 if TYPE_CHECKING:
@@ -53,6 +57,9 @@ def _tune(given: Any) -> int:
     _check_file(given)
     name = "cuda" if given.to_export else devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
+    program = _program(given, target)
+    if len(program.operators) > 1:
+        return _tune_program(given, program, name, target, space, budget)
     tunable, source = _tunable(given, target)
     problem = tunable.problem
     task = Task(problem, target, enumerate_space(problem, target, space))
@@ -72,6 +79,43 @@ def _tune(given: Any) -> int:
         if chooser.unused():
             print(f"no compile uses what is found: {chooser.unused()}")
         return _search(tunable, task, chooser, strategy, budget, device)
+
+
+def _tune_program(
+    given: Any,
+    program: Program,
+    name: str,
+    target: Target,
+    space: Space,
+    budget: Budget,
+) -> int:
+    """Search for the schedules of all contractions of a program."""
+    if given.to_export is not None:
+        several = len(program.operators)
+        why = f"'{program.name}' has {several} operators, --export takes one"
+        raise ConfigError(why)
+    _say(*program.left_out)
+    operators = program.operators
+    with _device(given, name, operators[0].problem, target) as device:
+        setting, path = device.setting, _records_path(given)
+        chooser = Chooser(target, path=path, device=name, gpu=setting.gpu)
+        _say(*chooser.counted.notes, *chooser.counted.left_out, *chooser.learned[1])
+        read = records.read(path).records
+        found = tune_program.make_searches(
+            given,
+            program,
+            chooser,
+            space,
+            lambda problem: records.measured(read, problem, setting),
+        )
+        print(tune_program.title(found, program.name, chooser, space))
+        if chooser.unused():
+            print(f"no compile uses what is found: {chooser.unused()}")
+        measurer = devices.InTurn(device, operators)
+        journal = Journal(path)
+        rows = tune_program.run(found, measurer, budget, journal, name)
+        command_line.print_table(program.name, rows)
+    return 0 if any(one.best < math.inf for one in found) else 1
 
 
 def _search(
@@ -246,6 +290,15 @@ def _import(given: Any) -> int:
 def _check_file(given: Any) -> None:
     if given.file is None:
         raise ConfigError(f"no file given; see {TOOL} --help")
+
+
+def _program(given: Any, target: Target) -> Program:
+    """The operators of the file."""
+    from alcop_mlir.compilation import inputs
+    from alcop_mlir.tools.tune_operators import find_program
+
+    source = inputs.read_file(given.file)
+    return find_program(source, given.file, given.allow_tf32, target.name)
 
 
 def _tunable(given: Any, target: Target) -> tuple[Tunable, str]:

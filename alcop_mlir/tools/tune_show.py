@@ -35,7 +35,7 @@ class Progress(ExitStack):
         self._best: tuple[float, Schedule] | None = min(timed, key=_first, default=None)
         self._bar: Any = None
         if sys.stdout.isatty() and is_installed("rich"):
-            self._bar = self.enter_context(_bar(budget))
+            self._bar = self.enter_context(bar(budget))
             total = budget.seconds or budget.trials
             self._task = self._bar.add_task(self._text(), total=total)
 
@@ -65,7 +65,8 @@ class Progress(ExitStack):
         return f"best {seconds(fastest)} {schedule}{failed} ({self._device})"
 
 
-def _bar(budget: Budget) -> Any:
+def bar(budget: Budget) -> Any:
+    """A bar of trials, or of seconds, on a terminal."""
     from rich import progress
 
     count = [progress.MofNCompleteColumn()] if budget.seconds is None else []

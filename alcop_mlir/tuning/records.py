@@ -120,21 +120,45 @@ def append(path: Path, records: Iterable[Record]) -> None:
 
     Raises ConfigError where they cannot be written; what the file held stays.
     """
-    lines = (
-        json.dumps(to_json(record), separators=(",", ":"), allow_nan=False)
-        for record in records
-    )
-    data = "".join(f"{line}\n" for line in lines).encode()
+    data = lines(records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab+", buffering=0) as file:
             with files.locked(file.fileno(), exclusive=True):
-                _append(file, data)
+                append_data(file, data)
     except OSError as error:
-        raise ConfigError(
-            f"cannot record to '{path}': {files.reason(error)}; what it holds is "
-            "not touched"
-        ) from None
+        raise not_written(path, error) from None
+
+
+def lines(records: Iterable[Record]) -> bytes:
+    """The lines of a file."""
+    texts = (
+        json.dumps(to_json(record), separators=(",", ":"), allow_nan=False)
+        for record in records
+    )
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def not_written(path: Path, error: OSError) -> ConfigError:
+    """Of a file that cannot be appended to."""
+    why = f"{files.reason(error)}; what it holds is not touched"
+    return ConfigError(f"cannot record to '{path}': {why}")
+
+
+def append_data(file: IO[bytes], data: bytes) -> None:
+    """Append `data` to the open file, or leave the file unchanged."""
+    size = file.seek(0, os.SEEK_END)
+    if size:
+        file.seek(size - 1)
+        if file.read(1) != b"\n":
+            data = b"\n" + data  # a torn line stays by itself
+    try:
+        while data:
+            data = data[file.write(data) :]
+        os.fsync(file.fileno())
+    except OSError:
+        os.ftruncate(file.fileno(), size)
+        raise
 
 
 @open_ended
@@ -263,19 +287,3 @@ def ranked(
 
 class _OtherSchema(Exception):
     """Carries the schema of a line that this version does not read."""
-
-
-def _append(file: IO[bytes], data: bytes) -> None:
-    """Append `data` to the open file, or leave the file unchanged."""
-    size = file.seek(0, os.SEEK_END)
-    if size:
-        file.seek(size - 1)
-        if file.read(1) != b"\n":
-            data = b"\n" + data  # a torn line stays by itself
-    try:
-        while data:
-            data = data[file.write(data) :]
-        os.fsync(file.fileno())
-    except OSError:
-        os.ftruncate(file.fileno(), size)
-        raise

@@ -29,7 +29,7 @@ from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 BATCH = 8
 PATIENCE = 6  # batches without a better schedule before the search stops
-_BETTER = 0.995  # a schedule is better if it takes less than that part of the time
+BETTER = 0.995  # a schedule is better if it takes less than that part of the time
 
 
 @dataclass(frozen=True)
@@ -133,5 +133,5 @@ def search(
         trials = measure([task.candidates.schedules[row] for row in chosen])
         history.seconds |= {rows[schedule]: time for schedule, time in trials.items()}
         tried += len(trials)
-        since_better = 0 if history.best < _BETTER * before else since_better + 1
+        since_better = 0 if history.best < BETTER * before else since_better + 1
         yield trials
