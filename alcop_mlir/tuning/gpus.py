@@ -50,20 +50,38 @@ def compiled_for(target: Target) -> str:
 @functools.cache
 def local() -> Gpu | None:
     """The first GPU of this machine that CUDA may use; None where none is found."""
+    found = visible()
+    return found[0][1] if found else None
+
+
+def visible() -> tuple[tuple[str, Gpu], ...]:
+    """All GPUs of this machine that CUDA may use, with what names each to CUDA."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        return None
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
-    command = [tool, _QUERY, "--format=csv,noheader"]
-    if visible:
-        command += ["-i", visible]
+        return ()
+    names = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    asked = [name.strip() for name in names if name.strip()]
+    rows = [(one, line) for one in asked for line in _query(tool, one)[:1]]
+    if not asked:
+        rows = [(str(n), line) for n, line in enumerate(_query(tool, ""))]
+    found = [(number, _gpu(line)) for number, line in rows]
+    return tuple((number, gpu) for number, gpu in found if gpu is not None)
+
+
+def _query(tool: str, which: str) -> list[str]:
+    """A line for each GPU, or for that one."""
+    command = [tool, _QUERY, "--format=csv,noheader", *(["-i", which] if which else [])]
     try:
         answer = subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=20
         )
     except (OSError, subprocess.SubprocessError):
-        return None
-    parts = [part.strip() for part in answer.stdout.partition("\n")[0].split(",")]
+        return []
+    return answer.stdout.strip().splitlines()
+
+
+def _gpu(line: str) -> Gpu | None:
+    parts = [part.strip() for part in line.split(",")]
     if len(parts) != 3 or not parts[0]:
         return None
     digits = parts[2].replace(".", "")

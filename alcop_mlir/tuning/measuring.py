@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from typing import Any
 from alcop_mlir.errors import AlcopError, ConfigError
 
 START_LIMIT = 120.0  # seconds for a worker to import what it needs
+_PARENT_POLL = 0.2  # seconds between two looks whether there is a parent
 _FAILED_STARTS = 3  # in a row, before giving up
 
 Function = Callable[[Any], Any]
@@ -30,11 +32,15 @@ Function = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of the task `number`: its value, or why there is none."""
+    """The outcome of the task `number`: its value, or why there is none.
+
+    has_died: whether the process ended by itself, or by somebody else
+    """
 
     number: int
     value: Any = None
     error: str = ""
+    has_died: bool = False
 
 
 class Pool:
@@ -84,14 +90,16 @@ class Pool:
         try:
             value, error = worker.connection.recv()
         except (EOFError, OSError):
-            yield from self._replace(worker, worker.last_words())
+            yield from self._replace(worker, worker.last_words(), has_died=True)
             return
         number, worker.task = worker.task, None
         worker.started, self._failed_starts = True, 0
         if number is not None:  # else it says that it is ready
             yield Outcome(number, value, error)
 
-    def _replace(self, worker: _Worker, why: str) -> Iterator[Outcome]:
+    def _replace(
+        self, worker: _Worker, why: str, has_died: bool = False
+    ) -> Iterator[Outcome]:
         """Start a new worker for a lost one; the outcome of the lost one's task."""
         worker.kill()
         if not worker.started:
@@ -100,7 +108,7 @@ class Pool:
                 raise ConfigError(f"the workers do not start: {why}")
         self._workers[self._workers.index(worker)] = _Worker(self._function)
         if worker.task is not None:
-            yield Outcome(worker.task, error=why)
+            yield Outcome(worker.task, error=why, has_died=has_died)
 
 
 class _Worker:
@@ -154,9 +162,17 @@ class _Worker:
         self._stderr.unlink(missing_ok=True)
 
 
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, whatever it does: a GPU is free then."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL)
+    os._exit(1)
+
+
 def _serve(connection: Connection, function: Function, stderr: str) -> None:
     """The worker's side: one task after the other until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     log = os.open(stderr, os.O_WRONLY | os.O_APPEND)
     os.dup2(log, sys.stderr.fileno() if sys.stderr else 2)
     connection.send((None, ""))  # it is ready

@@ -161,6 +161,22 @@ def test_the_driver_says_which_gpu_is_the_first(
     assert LOCAL.__wrapped__() is None
 
 
+def test_all_gpus_that_cuda_may_use_have_a_name_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    lines = [f"NVIDIA {name}, 1.0, 9.0" for name in ("H20", "H200")]
+    one, two = (f"echo '{line}'" for line in lines)
+    tool.write_text(f"#!/bin/sh\n[ $4 ] || {one}\n[ $4 ] && [ $4 != 3 ] || {two}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for asked, numbers in (("", ["0", "1"]), ("5,3", ["3"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", asked)
+        found = gpus.visible()
+        assert [number for number, _ in found] == numbers
+        assert found[-1][1] == Gpu("NVIDIA H200", "1.0", 90)
+
+
 def test_the_gpu_of_this_machine_is_asked_for_once_there_are_records(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
