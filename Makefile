@@ -20,7 +20,7 @@ setup = @PYTHON='$(PYTHON)' sh scripts/setup_env.sh $(1) $(EXTRAS)
 torch = @$(BIN)/python -I -c 'import torch' 2>/dev/null || $(BIN)/python -I -m pip \
   --disable-pip-version-check --no-input install torch==2.13.0
 
-TEST_EXTRAS := compiler tuning test
+TEST_EXTRAS := compiler tuning pool test
 # Who is done takes tests of others: the longest come late.
 WORKERS = -n $(JOBS) --dist worksteal
 

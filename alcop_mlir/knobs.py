@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from alcop_mlir.errors import ConfigError
@@ -40,6 +41,18 @@ def requires_certificates() -> bool:
             f"ALCOP_REQUIRE_CERTIFICATE is '{given[:40]}', expected 0 or 1"
         )
     return given == "1"
+
+
+def simulated_seconds() -> float:
+    """`ALCOP_SIMULATED_SECONDS`: what a measurement by a pool's simulated device takes,
+    to try out a pool without a GPU.
+    """
+    given = os.environ.get("ALCOP_SIMULATED_SECONDS") or "0"
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", given):
+        raise ConfigError(
+            f"ALCOP_SIMULATED_SECONDS is '{given[:40]}', expected seconds as 0.5"
+        )
+    return float(given)
 
 
 def limit(variable: str) -> int | None:

@@ -49,9 +49,9 @@ from variant_kinds import KINDS, Kind
 
 from alcop_mlir.compilation import inputs
 from alcop_mlir.compilation.compiler import Options, compile_source
+from alcop_mlir.measurement.tunables import Tunable
 from alcop_mlir.runtime.bundle import Bundle, save
 from alcop_mlir.target import Target, find_target
-from alcop_mlir.tools.tune_problem import Tunable
 from alcop_mlir.tuning import open_variants
 from alcop_mlir.tuning.open_problem import LARGEST, OpenProblem, Samples, from_points
 from alcop_mlir.tuning.selection import Chooser

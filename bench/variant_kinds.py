@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alcop_mlir.compilation import inputs
-from alcop_mlir.tools.tune_problem import Tunable, find_tunable
+from alcop_mlir.measurement.tunables import Tunable, find_tunable
 
 KNOWN = 4096  # each size that is known
 _FLOATS = ("arith.extf", "arith.mulf", "arith.addf")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from alcop_mlir.runtime.measure import Timing
 
 DEVICES = ("auto", *records.DEVICES)
+SIMULATED_GPU = "simulated SM"
 DRIFT = 0.05  # the baseline may take that much more or less than at first
 # What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
@@ -60,14 +61,7 @@ class Simulated(Device):
     """The discrete-event simulation. Compiles nothing."""
 
     def __init__(self, problem: Problem, target: Target):
-        setting = Setting(
-            target.name,
-            "simulated",
-            "simulated SM",
-            compiler=alcop_mlir.__version__,
-            compiler_hash=source_hash(_SIMULATOR),
-        )
-        super().__init__(problem, target, setting)
+        super().__init__(problem, target, simulated_setting(target))
 
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """Simulate them all at once."""
@@ -155,13 +149,8 @@ class Cuda(Device):
 
     def record(self, schedule: Schedule, timing: Timing | None, error: str) -> Record:
         """The record of a time, or of why there is none."""
-        made = Record(self.problem, schedule, self.setting, now(), None, error)
-        if timing is None:
-            return made
-        repeats = len(timing.seconds)
-        return replace(
-            made, seconds=timing.median, spread=timing.spread, repeats=repeats
-        )
+        made = Record(self.problem, schedule, self.setting, now(), None)
+        return with_timing(made, timing, error)
 
     def _watch_drift(self) -> None:
         """Time the first candidate again, and warn if the GPU's speed has changed."""
@@ -218,8 +207,32 @@ def cuda_setting(target: Target, compiler: tuple[str, str] | None = None) -> Set
     """The setting of records of this GPU; `compiler`: version, hash, if not ours."""
     gpu = gpus.local()
     model, driver = (gpu.name, gpu.driver) if gpu else ("", "")
-    version, digest = compiler or (alcop_mlir.__version__, source_hash(_COMPILER))
+    version, digest = compiler or (alcop_mlir.__version__, compiler_hash())
     return Setting(target.name, "cuda", model, driver, version, digest)
+
+
+def simulated_setting(target: Target) -> Setting:
+    """The setting of records of the simulated SM."""
+    return Setting(
+        target.name,
+        "simulated",
+        SIMULATED_GPU,
+        compiler=alcop_mlir.__version__,
+        compiler_hash=source_hash(_SIMULATOR),
+    )
+
+
+def with_timing(made: Record, timing: Timing | None, error: str) -> Record:
+    """The record with a time, or with why there is none."""
+    if timing is None:
+        return replace(made, error=error)
+    repeats = len(timing.seconds)
+    return replace(made, seconds=timing.median, spread=timing.spread, repeats=repeats)
+
+
+def compiler_hash() -> str:
+    """Of what affects the code that is made here."""
+    return source_hash(_COMPILER)
 
 
 @functools.cache

@@ -6,13 +6,16 @@ A process keeps what it needs for the next task.
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alcop_mlir import knobs
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.target import Target
+from alcop_mlir.target import Target, find_target
+from alcop_mlir.tuning.problem import Problem
 
 if TYPE_CHECKING:
     from alcop_mlir.runtime.measure import Timing
@@ -55,6 +58,21 @@ def measure_candidate(task: tuple[Path, int]) -> Timing:
     if not check.ok:
         raise LaunchError(f"wrong result: its relative error is {check.error:.1e}")
     return measure.time_on_gpu(program, list(arrays.values()), repeat)
+
+
+def simulate_candidate(task: tuple[Problem, Schedule, str]) -> float:
+    """The seconds of a schedule on the simulated SM.
+
+    Takes as long as `ALCOP_SIMULATED_SECONDS` says, as a GPU would.
+    """
+    from alcop_mlir.tuning.simulator import simulate
+    from alcop_mlir.tuning.space import Candidates, check
+
+    problem, schedule, name = task
+    target = find_target(name)
+    cost = check(problem, schedule, target)
+    time.sleep(knobs.simulated_seconds())
+    return float(simulate(problem, Candidates([schedule], [cost]), target)[0])
 
 
 @functools.lru_cache(maxsize=1)

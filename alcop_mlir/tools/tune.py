@@ -2,6 +2,11 @@
 
     alcop-tune FILE.mlir --budget 64         search, and record what was measured
     alcop-tune MODEL.mlir --budget 500       of all contractions of a program
+    alcop-tune MODEL.mlir --pool             on all GPUs of this machine at once
+    alcop-tune MODEL.mlir --pool tls://host:8786 --pool-tls DIR
+                                             on those of a pool of machines
+    alcop-tune worker tls://host:8786 --pool-tls DIR
+                                             of which this machine is one
     alcop-tune explain FILE.mlir             which schedule is taken, and why
     alcop-tune explain FILE.mlir --sizes M=17,N=4096,K=4096
                                              of several kernels, which one runs

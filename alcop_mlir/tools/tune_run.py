@@ -18,6 +18,7 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
+    tune_pool,
     tune_program,
     tune_report,
     tune_show,
@@ -34,13 +35,13 @@ from alcop_mlir.tuning.space import Space, enumerate_space, find_space
 from alcop_mlir.variants import DEFAULT_VARIANTS
 
 if TYPE_CHECKING:
-    from alcop_mlir.tools.tune_problem import Tunable
+    from alcop_mlir.measurement.tunables import Tunable
 
 
 def run(command: str, given: Any) -> int:
     """Do what is asked for; returns the exit status. Raises AlcopError."""
     if command:
-        return {"explain": _explain, "report": _report}[command](given)
+        return _COMMANDS[command](given)
     if given.to_import is not None:
         return _import(given)
     if given.to_measure is not None:
@@ -55,6 +56,12 @@ def _tune(given: Any) -> int:
         raise MissingExtraError("tuning needs scikit-learn", "tuning")
     space = find_space(given.space)
     _check_file(given)
+    if given.pool is not None:
+        if given.to_export is not None:
+            raise ConfigError("--export and --pool are not for one call")
+        return tune_pool.tune(
+            given, lambda target: _program(given, target), space, budget, _say
+        )
     name = "cuda" if given.to_export else devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
     program = _program(given, target)
@@ -295,7 +302,7 @@ def _check_file(given: Any) -> None:
 def _program(given: Any, target: Target) -> Program:
     """The operators of the file."""
     from alcop_mlir.compilation import inputs
-    from alcop_mlir.tools.tune_operators import find_program
+    from alcop_mlir.measurement.program_operators import find_program
 
     source = inputs.read_file(given.file)
     return find_program(source, given.file, given.allow_tf32, target.name)
@@ -304,7 +311,7 @@ def _program(given: Any, target: Target) -> Program:
 def _tunable(given: Any, target: Target) -> tuple[Tunable, str]:
     """The contraction to tune, and the text of its file."""
     from alcop_mlir.compilation import inputs
-    from alcop_mlir.tools.tune_problem import find_tunable
+    from alcop_mlir.measurement.tunables import find_tunable
 
     source = inputs.read_file(given.file)
     tunable = find_tunable(source, given.file, given.allow_tf32, target.name)
@@ -353,3 +360,6 @@ def _recorded(path: Path) -> Sequence[Record]:
 def _say(*lines: str) -> None:
     for line in lines:
         print(f"note: {line}", file=sys.stderr)
+
+
+_COMMANDS = {"explain": _explain, "report": _report, "worker": tune_pool.serve}

@@ -13,12 +13,12 @@ import pytest
 import alcop_mlir
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import CompileError
+from alcop_mlir.measurement import program_operators
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.instrument import Instrument, RunningStep
 from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import run as run_tool
 from alcop_mlir.tools import tune as tune_tool
-from alcop_mlir.tools import tune_problem
 
 MATMUL = """
 func.func @matmul(%A: memref<64x64xf16>, %B: memref<64x64xf16>, %C: memref<64x64xf32>,
@@ -91,7 +91,7 @@ def test_every_tool_reads_it(
         raise CompileError("has been read")
 
     monkeypatch.setattr(compiler, "lower", stop)
-    monkeypatch.setattr(tune_problem, "find_tunable", stop)
+    monkeypatch.setattr(program_operators, "find_tunables", stop)
     for name, text in printed.items():
         path = tmp_path / f"{name}.mlir"
         path.write_text(text)

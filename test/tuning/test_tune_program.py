@@ -22,7 +22,7 @@ from alcop_mlir.tuning.strategies import make
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.tools.tune_operators import find_program
+from alcop_mlir.measurement.program_operators import find_program
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "test" / "models" / "fixtures"

@@ -33,7 +33,7 @@ from alcop_mlir.tuning.selection import Chooser
 
 pytest.importorskip("torch_mlir", exc_type=ImportError)
 from alcop_mlir.compilation import inputs
-from alcop_mlir.tools.tune_problem import find_tunable
+from alcop_mlir.measurement.tunables import find_tunable
 
 MATMUL = """
 func.func @matmul(%A: memref<{m}x256xf16>, %B: memref<256x256xf16>,

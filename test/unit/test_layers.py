@@ -188,7 +188,9 @@ RULES = {
     "compilation.certification": Rule(f"{COMPILATION} certificate.* checker.*"),
     "compilation.*": Rule(COMPILATION),
     # What tuning is handed to compile and to measure.
-    "measurement.*": Rule(f"alcop_mlir knobs tuning.* {COMPILATION} measurement.*"),
+    "measurement.*": Rule(
+        f"alcop_mlir knobs tuning.* transforms.schedules.* {COMPILATION} measurement.*"
+    ),
     # What comes from torch: nothing else knows that there is one.
     "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),
     "tools.*": Rule("*", never="torch.*"),
@@ -211,8 +213,8 @@ ONLY_IN = {
     "llvmlite": "runtime.ptx",
     "cupy": "runtime.launch runtime.measure",
     "sklearn": "tuning.learned tuning.training",
-    "distributed": "measurement.*",
-    "dask": "measurement.*",
+    "distributed": "measurement.pool_address",
+    "dask": "measurement.pool_address",
     "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes "
     "reference.evaluation reference.index_arrays reference.step_values runtime.* "
     "tuning.* torch.export tools.*",

@@ -25,8 +25,8 @@ from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.measurement.operators import Operator, Program
+from alcop_mlir.measurement.tunables import Tunable, find_tunables
 from alcop_mlir.passes.build import clone, zero
-from alcop_mlir.tools.tune_problem import Tunable, find_tunables
 from alcop_mlir.tuning.problem import Problem
 
 _COPIED = VIEW_OPS | {"arith.constant"}
