@@ -28,6 +28,10 @@ ALL = "the wait behind it is for all copies, of groups or not"
 DRAINED = "no copy is in flight: those of the last turns are off"
 FENCED = "nothing was written since the fence before, or another one follows"
 SHAPE = "only wgmma of one shape accesses the accumulators in between"
+WHOLE = (
+    "only wgmma read what is copied over, and the wait before is for those of all four "
+    "warps"
+)
 FRESH = "the first wait for a slot that nothing has filled"
 TAIL = "the copying warp's last waits are for other blocks of a cluster: it has one"
 NOBODY = "of an mbarrier for which nobody waits, as there is no C to load"
@@ -53,8 +57,14 @@ EQUIVALENT: dict[tuple[str, int, str], dict[int, str]] = {
         19: UNUSED,
     },
     ("triton", 80, "attention"): {0: JOINED, 6: JOINED, 9: UNUSED},
-    ("triton", 90, "matmul3"): {0: JOINED},
-    ("triton", 90, "attention"): {0: JOINED, 10: FENCED, 14: JOINED, 19: UNUSED},
+    ("triton", 90, "matmul3"): {0: JOINED, 12: WHOLE},
+    ("triton", 90, "attention"): {
+        0: JOINED,
+        10: FENCED,
+        13: WHOLE,
+        14: JOINED,
+        19: UNUSED,
+    },
     ("cute", 80, "columns"): {65: LAST},
     ("tilelang", 80, "contraction3"): {},
     ("tilelang", 90, "contraction3"): {
