@@ -33,6 +33,7 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
+from alcop_mlir.runtime.emulator.instructions.opcodes.first_targets import first_target
 from alcop_mlir.runtime.emulator.instructions.opcodes.rows import (
     orders_by_flags,
     rows_of,
@@ -158,11 +159,13 @@ class TranslatedKernel:
         Raises `EmulationError` for the first that is not supported. A call of a
         function without a body is an error only where it is reached.
         """
+        capability = int(target.strip("smaf_"))
         for pc, row in enumerate(self.rows):
             if row.target not in ("", target):
                 raise unsupported(self.code[pc], f"{target}: only {row.target} has it")
-            if int(target.strip("smaf_")) < row.since:
-                why = f"{target}: targets from sm_{row.since} on have it"
+            since = max(row.since, first_target(self.code[pc]))
+            if capability < since:
+                why = f"{target}: targets from sm_{since} on have it"
                 raise unsupported(self.code[pc], why)
             if not row.ends:
                 self.op(pc)

@@ -25,6 +25,8 @@ def bench() -> ModuleType:
 
 
 def test_a_sample_is_translated(bench: ModuleType) -> None:
+    """For the first target of which ptxas takes it, and for none before."""
+    before = {"sm_89": "sm_80", "sm_90a": "sm_89"}
     ptxas = find_ptxas()
     if ptxas is None:
         pytest.skip("needs ptxas")
@@ -32,6 +34,15 @@ def test_a_sample_is_translated(bench: ModuleType) -> None:
     taken = bench.all_accepted(given, ptxas)
     assert len(given) > 450
     assert len(taken) > len(given) // 3
+    newer = {
+        form: before[target]
+        for form, target in taken.items()
+        if target in before and form.family not in bench.OUT_OF_SCOPE
+    }
+    assert len(newer) > 50
+    said = dict(bench.refusals(newer))
+    assert [form.text for form in newer if form not in said] == []
+    assert all("have it" in why or "has it" in why for why in said.values())
     refused = {form.text for form, _ in bench.refusals(taken)}
     scope = {form.text for form in taken if form.family in bench.OUT_OF_SCOPE}
     assert refused - scope == set()

@@ -38,7 +38,8 @@ WRITE:
 
 
 def run(how: str, wait: str, mode: tuple[str, str]) -> tuple[np.ndarray, Result]:
-    text = module(KERNEL.replace("HOW", how).replace("WAIT\n", f"{wait}\n"), ["u64"])
+    body = KERNEL.replace("HOW", how).replace("WAIT\n", f"{wait}\n")
+    text = module(body, ["u64"], target="sm_90", version="8.0")
     out = np.zeros(32, np.uint32)
     visibility, schedule = mode
     result = launch(

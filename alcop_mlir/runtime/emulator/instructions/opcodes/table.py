@@ -319,7 +319,7 @@ OPCODES = (
     *chapter(
         "Miscellaneous Instructions",
         Opcode("nanosleep", convert.ignored),
-        Opcode("setmaxnreg", ends="registers", counted_as="barrier"),
+        Opcode("setmaxnreg", ends="registers", target="sm_90a", counted_as="barrier"),
         Opcode("griddepcontrol", convert.ignored),
         Opcode("pmevent", convert.ignored),
         Opcode("brkpt", convert.ignored),  # there is no debugger
