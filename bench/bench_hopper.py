@@ -8,7 +8,8 @@ pingpong kernels, with B stored N x K and K x N, for sizes that are known and th
 not, and for clusters of two blocks that share B; and N x K of tf32, e4m3 and s8, with
 as many bytes along K. Of the loop that multiplies and the one that copies it gives the
 instructions per 64 elements of f16 along K, 128 bytes; of the former also how often it
-waits for wgmma (DEPBAR) and begins a group (ARRIVE). `--once`: compile each kernel in
+waits for wgmma (DEPBAR) and begins a group (ARRIVE); `kernel` is all there are but
+NOP, most of which store a tile. `--once`: compile each kernel in
 this process, without a cold start's CPU seconds.
 
 Triton's kernels of the same tiles, with warps specialised and without, are compiled in
@@ -41,7 +42,7 @@ from typing import Any
 
 from bench_sass import matmul_of
 from records import print_table, store
-from sass import backward_branches, disassemble, operation
+from sass import backward_branches, disassemble, instructions, operation
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime import ptx
@@ -214,6 +215,7 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
         "type": case.kind,
         "compiler": "alcop_mlir",
         **_loops(case, code.cubin, case.tile.boxes(case.layout)),
+        "kernel": len(instructions(disassemble(code.cubin))),
         "registers": kernel.registers,
         "spill_bytes": kernel.spill_bytes,
         "stages": case.tile.stages,
@@ -418,6 +420,7 @@ def main() -> None:
             "multiply",
             "per wgmma",
             "copy",
+            "kernel",
             "depbar",
             "arrive",
             "registers",

@@ -93,6 +93,13 @@ def backward_branches(listing: str) -> Iterator[tuple[int, list[str]]]:
             yield start, texts[start : number + 1]
 
 
+def instructions(listing: str) -> list[str]:
+    """All of them, in their order, but what fills up."""
+    found = (_INSTRUCTION.match(line) for line in listing.splitlines())
+    texts = [one["text"] for one in found if one is not None]
+    return [text for text in texts if opcode(text) != "NOP"]
+
+
 def loops(listing: str) -> list[Loop]:
     """All loops with matrix instructions; those with the most first."""
     found = [
