@@ -318,9 +318,12 @@ class ChainLoop:
         """
         shape = list(kind.shape)
         known: dict[Any, Any] = {}
+        totals: dict[Any, Any] = {}  # of rows
         for operand, role in zip(step.view.inputs, step.sources, strict=True):
             value = given[role] if role else self._read(operand, numbers, shape)
             if value.type.rank == 1:
+                if role == "total":
+                    totals[operand.argument] = value
                 value = self._along(value, shape[1])
             known[operand.argument] = value
         *body, end = (op.operation for op in step.view.block.operations)
@@ -329,11 +332,25 @@ class ChainLoop:
                 known[op.results[0]] = arith.constant(build.integer(1), 1)
             elif op.name == "linalg.index":
                 known[op.results[0]] = self._index(op, numbers, kind)
+            elif op.name == "arith.divf" and op.operands[1] in totals:
+                quotient = self._divided(
+                    as_vector(op.operands[0], shape, known), totals[op.operands[1]]
+                )
+                known[op.results[0]] = quotient
             elif op.name == "arith.index_cast" and op.operands[0] in known:
                 known[op.results[0]] = known[op.operands[0]]  # i32 already
             else:
                 compute([op], shape, known)
         return as_vector(end.operands[0], shape, known)
+
+    def _divided(self, elements: ir.Value, totals: ir.Value) -> Any:
+        """Elements of rows divided by their totals, by one division per row.
+
+        The error is a unit in the last place at most, instead of half of one: totals of
+        weights below 1, or little above, have an inverse that f32 holds.
+        """
+        inverse = arith.divf(self._rows(1.0), totals)
+        return arith.mulf(elements, self._along(inverse, elements.type.shape[1]))
 
     def _index(
         self, op: ir.Operation, numbers: Mapping[int, ir.Value], kind: ir.Type

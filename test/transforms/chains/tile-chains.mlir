@@ -53,7 +53,9 @@
 // CHECK:           %[[SEES:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : vector<16x64xi32>
 // CHECK:           arith.select %[[SEES]]
 // CHECK:         arith.divf %[[T]]#3, %[[T]]#3
-// CHECK:         arith.divf %[[T]]#0
+// CHECK:         %[[INVERSE:.*]] = arith.divf %{{.*}} : vector<16xf32>
+// CHECK:         %[[ALONG:.*]] = vector.broadcast
+// CHECK:         arith.mulf %[[T]]#0, %[[ALONG]] : vector<16x
 // CHECK:         vector.transfer_write %{{.*}}, %[[O]][%{{.*}}, %c0] {in_bounds = [true, true]}
 // CHECK:       } {alcop.kernel = "chain"}
 // CHECK-NEXT:  return %[[O]]
