@@ -254,8 +254,16 @@ class Expansion:
             return
         if not first:
             primitives.release()
-        primitives.wait(state.groups.pop(0))
-        primitives.acquire()
+        group = state.groups.pop(0)
+
+        def wait() -> list[Any]:
+            primitives.wait(group)
+            primitives.acquire()
+            return []
+
+        # A tile that is not there is not waited for, where LLVM knows the tail.
+        exists: Any = guard(tile) if self.trips else True
+        _guarded(exists, wait, [])
 
     def _copy_tile(
         self,
