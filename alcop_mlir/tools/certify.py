@@ -22,6 +22,7 @@ from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 if TYPE_CHECKING:
     from alcop_mlir.certificate.api import Report
     from alcop_mlir.certificate.state import Requirement
+    from alcop_mlir.certificate.superfluous import Superfluous
 
 TOOL = "alcop-certify"
 _SECONDS = 120
@@ -89,17 +90,17 @@ def _run(given: Any) -> int:
         from alcop_mlir.compilation.certification import certify_bundle
         from alcop_mlir.runtime.bundle import load
 
-        reports = certify_bundle(load(given.file), given.seconds)
+        reports, found = certify_bundle(load(given.file), given.seconds), None
     elif given.check is not None:
         return _check(given)
     else:
-        reports = _of_ptx(given)
+        reports, found = _of_ptx(given)
     if given.output is not None:
         from alcop_mlir.certificate.certificate import stored
 
-        found = [r.certificate for r in reports if r.certificate is not None]
-        files.write_whole(given.output, stored(found))
-    _show(given, reports)
+        made = [r.certificate for r in reports if r.certificate is not None]
+        files.write_whole(given.output, stored(made))
+    _show(given, reports, found)
     return max((_STATUS[r.status] for r in reports), default=0, key=(0, 3, 2).index)
 
 
@@ -120,8 +121,10 @@ def _check(given: Any) -> int:
     return 0
 
 
-def _of_ptx(given: Any) -> list[Report]:
+def _of_ptx(given: Any) -> tuple[list[Report], list[list[Superfluous]] | None]:
+    """Verdicts, and what is superfluous, if that is asked for."""
     from alcop_mlir.certificate.state import Requirement
+    from alcop_mlir.certificate.superfluous import superfluous
     from alcop_mlir.compilation.certification import certified
     from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 
@@ -134,21 +137,13 @@ def _of_ptx(given: Any) -> list[Report]:
         if not names:
             raise ConfigError(f"not proven: '{given.file}' has no kernel")
         options = (given.threads, given.shared, required, given.seconds)
-        if given.superfluous:
-            _show_superfluous(text, names, options)
-        return [certified(text, name, *options) for name in names]
+        reports = [certified(text, name, *options) for name in names]
+        if not given.superfluous:
+            return reports, None
+        return reports, [superfluous(text, name, *options) for name in names]
     except EmulationError as error:
         what = " ".join(str(error).split())  # one line
         raise ConfigError(f"not proven: {what}") from None
-
-
-def _show_superfluous(text: str, names: Sequence[str], options: Any) -> None:
-    from alcop_mlir.certificate.superfluous import superfluous
-
-    for name in names:
-        found = superfluous(text, name, *options)
-        lines = [f"line {line}: {what}" for line, what in found] or ["none"]
-        command_line.print_table(name, [("superfluous", lines)])
 
 
 def _text(file: str) -> str:
@@ -158,12 +153,26 @@ def _text(file: str) -> str:
         raise ConfigError(f"not proven: '{file}' is no UTF-8 text") from None
 
 
-def _show(given: Any, reports: Sequence[Report]) -> None:
+def _show(
+    given: Any,
+    reports: Sequence[Report],
+    superfluous: Sequence[Sequence[Superfluous]] | None,
+) -> None:
+    found = superfluous or [[]] * len(reports)
     if given.json:
-        print(json.dumps([report.to_json() for report in reports], indent=1))
+        values = [report.to_json() for report in reports]
+        if superfluous is not None:
+            values = [
+                {**value, "superfluous": [vars(one) for one in listed]}
+                for value, listed in zip(values, found, strict=True)
+            ]
+        print(json.dumps(values, indent=1))
         return
-    for report in reports:
-        command_line.print_table(report.entry, _rows(report))
+    for report, listed in zip(reports, found, strict=True):
+        rows = list(_rows(report))
+        if superfluous is not None:
+            rows.append(("not needed", list(map(str, listed)) or ["none"]))
+        command_line.print_table(report.entry, rows)
 
 
 def _rows(report: Report) -> Rows:

@@ -75,10 +75,13 @@ def test_a_barrier_that_nothing_needs_is_found() -> None:
     text = Ring().text().replace("bar.sync 0;", "bar.sync 0;\n  bar.sync 0;")
     line = text[: text.index("bar.sync")].count("\n") + 1
     arguments = ("ring", None, None, ANY_SIZE, 60)
-    barriers = [(line, "bar.sync 0"), (line + 1, "bar.sync 0")]
-    assert superfluous(text, *arguments)[:2] == barriers
-    once = [what for _, what in superfluous(Ring().text(), *arguments)]
-    assert once == ["cp.async.wait_all"]  # of groups without copies
+    found = superfluous(text, *arguments)
+    assert [(one.line, one.text, one.together) for one in found[:2]] == [
+        (line, "bar.sync 0", True),
+        (line + 1, "bar.sync 0", False),
+    ]
+    once = [(one.text, one.together) for one in superfluous(Ring().text(), *arguments)]
+    assert once == [("cp.async.wait_all", True)]  # of groups without copies
 
 
 def test_outside_says_which_line() -> None:

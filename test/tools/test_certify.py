@@ -49,6 +49,26 @@ def test_a_proof(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_superfluous_synchronization(
+    ring: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By line, and in JSON."""
+    text = ring.read_text().replace("bar.sync 0;", "bar.sync 0;\n  bar.sync 0;")
+    ring.write_text(text)
+    line = text[: text.index("bar.sync")].count("\n") + 1
+    given = [str(ring), "--require", SIZE, "--superfluous"]
+    assert certify.main(given) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert f"not needed line {line}: bar.sync 0" in lines
+    assert f"line {line + 1}: bar.sync 0, where those above stay" in lines
+    assert certify.main([*given, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["superfluous"][:2] == [
+        {"line": line, "text": "bar.sync 0", "together": True},
+        {"line": line + 1, "text": "bar.sync 0", "together": False},
+    ]
+
+
 def test_a_certificate_is_checked(
     ring: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
