@@ -44,7 +44,11 @@ def verdict(kernel: Kernel) -> Report:
 
 def faults(kernel: Kernel, seed: int) -> Iterator[str]:
     """What runs have found: at all trip counts in all modes, in `make test` at some."""
-    text = kernel.text()
+    return faults_of(kernel.text(), seed)
+
+
+def faults_of(text: str, seed: int) -> Iterator[str]:
+    """The same of a text."""
     is_sample = COUNT <= CHUNK
     for turns in TURNS[seed % 2 :: 2] if is_sample else TURNS:
         results = set()
