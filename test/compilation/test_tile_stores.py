@@ -158,7 +158,6 @@ def test_all_that_an_epilogue_stores_goes_through_the_same_slots(m: int) -> None
             "f16",
             "a slot for each warp needs 16384 bytes of shared memory, 2048 are left",
         ),
-        ("block=128,64,64 warp=16,64 stages=3,2", (128, 64, 256), "f32", "32 bits"),
     ],
 )
 def test_what_does_not_fit_is_stored_from_registers(
@@ -174,6 +173,15 @@ def test_what_does_not_fit_is_stored_from_registers(
     assert "C is stored from registers, not by TMA" in said
     assert why in said
     assert "wgmma" in ptx_of(bundle)
+    assert not STORE.search(ptx_of(bundle))
+
+
+def test_other_elements_are_stored_from_registers_by_choice(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = program({"m": 128, "n": 64, "k": 256}, "nt", out="f32")
+    bundle = compiled(text, "block=128,64,64 warp=16,64 stages=3,2")
+    assert "remark" not in capfd.readouterr().err
     assert not STORE.search(ptx_of(bundle))
 
 

@@ -35,7 +35,7 @@ from alcop_mlir.analysis.layout.tensor_boxes import (
 from alcop_mlir.bindings import ir
 
 ROWS = 16  # of a portion: those of an accumulator piece
-_BYTES = 2  # of an element
+BYTES = 2  # of an element
 _OPERANDS = 2  # of a transfer, before its indices: the vector, the memref
 
 
@@ -46,8 +46,8 @@ def stored_boxes(write: ir.Operation) -> TensorBoxes | str:
     write = write.operation
     vector, target, *indices = write.operands
     size = element_bytes(target.type)
-    if size != _BYTES:
-        return f"elements have {8 * size} bits, expected {8 * _BYTES}"
+    if size != BYTES:
+        return f"elements have {8 * size} bits, expected {8 * BYTES}"
     rank = target.type.rank
     if len(indices) != rank or transfer_dims(write) != (rank - 2, rank - 1):
         return "it is no store of rows of a matrix"
