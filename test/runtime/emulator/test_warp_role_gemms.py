@@ -26,6 +26,7 @@ from alcop_mlir.runtime.emulator import Result, TensorMap
 
 THREADS = 384
 TOTAL = 1500  # mutants
+LIMIT = 1_000_000  # warp instructions of a mutant; of a kernel there are some 25,000
 # Those that other tests read too.
 OTHER_NAMES = {
     "together_128x256_nk_1": "warpgroup_gemm",
@@ -99,7 +100,7 @@ class Gemm:
         m, n, k = self.sizes
         longer = 4 if name.startswith("one arrival less") else 1
         try:
-            result = self.run(text, m, longer * n, k, time_limit=20)
+            result = self.run(text, m, longer * n, k, instruction_limit=LIMIT)
         except EmulationError:
             return True
         return result is None or bool(result.hazards)
