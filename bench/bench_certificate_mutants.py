@@ -6,7 +6,8 @@ Of each kernel of certificate_kernels.py N mutants (default 110, of each kind of
 certificate_mutants.py as many, where there are) are proven and run, at all sizes with
 copies that land late and early. What was tried is written to FILE, and a run that was
 interrupted goes on. Prints a row per kind and one per kernel. Columns are what came
-of runs: hazards, a fault (out of bounds, a deadlock, no end), wrong results, or clean;
+of runs: hazards (or a fault in shared memory), another fault (out of bounds, a
+deadlock, no end), wrong results, or clean;
 of each how many there are, and how many of them are proven, and fresh.
 
 Exit status 1 where a mutant with hazards is proven, or one with a stricter wait is not.

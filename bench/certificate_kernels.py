@@ -117,8 +117,9 @@ class Case:
         watched = Watched(replace(mode, instruction_limit=_LIMIT * instructions))
         try:
             made = self._results(ptx, self.sizes[number], watched)
-        except AlcopError:  # out of bounds, a deadlock, no end
-            return "hazards" if watched.hazards else "fault"
+        except AlcopError as error:  # out of bounds, a deadlock, no end
+            is_shared = " shared access" in str(error)
+            return "hazards" if watched.hazards or is_shared else "fault"
         if watched.hazards:
             return "hazards"
         return "clean" if made == results else "wrong"
