@@ -5,6 +5,7 @@ analytical          a latency model from Target and Problem alone
 simulator           a discrete-event simulation of an SM: the device `simulated`
 features, learned   a model of measured / predicted time; training fits it
 search, strategies  what to measure next
+residuals           what measurements say of what was not measured
 records             what was measured
 selection           the schedule that the compiler chooses
 

@@ -4,7 +4,7 @@
 
 Stopping early, by Ctrl-C too, loses nothing: the caller has all that was measured. What
 to propose is up to a strategy, how to measure up to the caller. Nothing is proposed
-twice.
+twice. The first batch comes in two halves: from few measurements much is learned.
 """
 
 from __future__ import annotations
@@ -117,13 +117,16 @@ def search(
     """Measured batches, until the budget or space is used up or nothing gets better.
 
     known: measurements of earlier searches; learned from and not tried again
-    patience: batches without a better schedule before stopping; None is no limit
+    patience: so many batches of trials without a better schedule stop it; None is no
+        limit
     """
     rows = task.candidates.rows
     history = History({rows[s]: time for s, time in (known or {}).items() if s in rows})
     tried, since_better, start = 0, 0, clock()
-    while patience is None or since_better < patience:
-        count = batch if budget.trials is None else min(batch, budget.trials - tried)
+    while patience is None or since_better < patience * batch:
+        count = batch if len(history.seconds) >= batch else -(-batch // 2)
+        if budget.trials is not None:
+            count = min(count, budget.trials - tried)
         if budget.seconds is not None and clock() - start >= budget.seconds:
             return
         chosen = strategy.propose(task, history, count) if count > 0 else ()
@@ -133,5 +136,7 @@ def search(
         trials = measure([task.candidates.schedules[row] for row in chosen])
         history.seconds |= {rows[schedule]: time for schedule, time in trials.items()}
         tried += len(trials)
-        since_better = 0 if history.best < BETTER * before else since_better + 1
+        since_better += len(trials)
+        if history.best < BETTER * before:
+            since_better = 0
         yield trials

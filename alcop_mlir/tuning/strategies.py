@@ -4,8 +4,8 @@ exhaustive, grid, random    without any model
 analytical                  down the analytical model's ranking
 learned                     a learned model that starts from nothing, without the
                             analytical quantities
-hybrid                      a learned model of measured / predicted, trained before on
-                            other problems, refitted after each batch; what
+hybrid                      predictions, corrected by a learned model of other problems
+                            and by what the search measured (`residuals.py`); what
                             `alcop-tune` uses
 """
 
@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from alcop_mlir.errors import check_known
-from alcop_mlir.tuning import training
-from alcop_mlir.tuning.evolution import evolve
+from alcop_mlir.tuning import residuals, training
 from alcop_mlir.tuning.features import RAW, Samples
 from alcop_mlir.tuning.learned import Forest
-from alcop_mlir.tuning.preference import order
+from alcop_mlir.tuning.preference import lead, order
 from alcop_mlir.tuning.search import BATCH, History, Strategy, Task
 from alcop_mlir.tuning.space import FloatArray, IntArray
 
@@ -31,6 +31,7 @@ _NEW_TILES = (3, 6)  # positions in a batch
 _CHANCE = 7
 _LEAST = 4  # measurements before a model that starts from nothing is fitted
 _VOTERS = 8  # trees whose mean proposes one schedule
+_OF_LEARNED = 0.5  # of the errors of the model are left where others were measured
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Hybrid:
-    """The analytical model, corrected by one learned from other problems and this one.
+    """Predictions, corrected by a model of other problems and by own measurements.
 
     others: samples of other problems; pretrained: the forest they give, if known
     """
@@ -75,43 +76,47 @@ class Hybrid:
     others: Sequence[Samples]
     seed: int
     pretrained: Forest | None = None
-    _fitted: dict[int, Forest | None] = field(
-        default_factory=dict[int, "Forest | None"], compare=False
+    _known: dict[Task, tuple[FloatArray, residuals.Kernel]] = field(
+        default_factory=dict[Task, "tuple[FloatArray, residuals.Kernel]"],
+        compare=False,
     )
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
-        """The model's favourites among evolved candidates, with a share explored."""
+        """Those that together are expected to bring the fastest schedule."""
+        if count < 1:
+            return ()
         generator = np.random.default_rng([self.seed, len(history.seconds)])
+        predicted, kernel = self._of(task)
         rows, seconds = history.measured()
-        predicted = task.prediction.seconds
-        own = Samples(task.features[rows], predicted[rows], seconds)
-        forest = self._forest(own)
-        prior = np.log(predicted)
         mask = _untried(task, history)
-        if forest is None:
-            return _spread(task, order(task.candidates, predicted), mask, count)
+        ranking = order(task.candidates, predicted)
+        mask[ranking[residuals.SHORTLIST :]] = False
+        free = np.flatnonzero(mask)
+        if not len(free):
+            return ranking[_untried(task, history)[ranking]][:count].tolist()
+        scale = 1.0 if self._forest is None else _OF_LEARNED
+        belief = residuals.believe(kernel, predicted, rows, seconds, scale)
+        first = None
+        if not history.seconds:  # what the compiler takes without a search
+            first = int(lead(task.candidates, ranking, predicted)[0])
+        return residuals.choose(belief, free, count, generator, first)
 
-        def score(rows: IntArray) -> FloatArray:
-            return prior[rows] + forest.predict(task.features[rows])[0]
+    def _of(self, task: Task) -> tuple[FloatArray, residuals.Kernel]:
+        """Seconds of all candidates before any measurement, and how these err."""
+        if task not in self._known:
+            predicted, forest = task.prediction.seconds, self._forest
+            if forest is not None:
+                predicted = predicted * np.exp(forest.predict(task.features)[0])
+            self._known.clear()
+            self._known[task] = predicted, residuals.Kernel(task)
+        return self._known[task]
 
-        seeds = rows[np.argsort(seconds, kind="stable")[:8]].tolist()
-        pool = evolve(task.candidates, score, prior, seeds, generator)
-        in_pool = np.zeros_like(mask)
-        in_pool[pool] = True
-        asked = np.flatnonzero(mask & in_pool)
-        trees = forest.trees(task.features[asked]) + prior[asked, None]
-        return _vote(task, history, trees, asked, count, generator)
-
-    def _forest(self, own: Samples) -> Forest | None:
-        """A model of all samples, fitted once for each number of own ones."""
-        count = len(own.seconds)
-        if count == 0 and (self.pretrained is not None or not self.others):
+    @cached_property
+    def _forest(self) -> Forest | None:
+        """The model of other problems; None where there are none."""
+        if self.pretrained is not None or not self.others:
             return self.pretrained
-        if count not in self._fitted:
-            self._fitted.clear()
-            forest = training.train(own if count else None, self.others, self.seed)
-            self._fitted[count] = forest
-        return self._fitted[count]
+        return training.train(None, self.others, self.seed)
 
 
 def make(
@@ -194,11 +199,3 @@ def _vote(
         known |= tiles[rows] == tiles[rows[pick]]
         chosen.append(int(rows[pick]))
     return chosen
-
-
-def _spread(task: Task, ranking: IntArray, mask: BoolArray, count: int) -> list[int]:
-    """The first of the ranking, one per tile at first: stages matter less."""
-    rows = ranking[mask[ranking]]
-    _, first = np.unique(task.candidates.tiles[rows], return_index=True)
-    first.sort()
-    return np.concatenate([rows[first], np.delete(rows, first)])[:count].tolist()
