@@ -18,7 +18,7 @@ from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import learned, records, training
+from alcop_mlir.tuning import evidence, learned, records, training
 from alcop_mlir.tuning.analytical import predict
 from alcop_mlir.tuning.features import NAMES, Samples, features
 from alcop_mlir.tuning.learned import Forest
@@ -48,13 +48,12 @@ def samples(
     known: Iterable[Record], device: str, target: Target
 ) -> dict[Problem, Samples]:
     """The samples to fit a model to, by problem."""
-    times: dict[Problem, dict[Schedule, float]] = {}
+    of_problem: dict[Problem, list[Record]] = {}
     for record in records.timed(known, device, target.name):
-        mine = times.setdefault(record.problem, {})
-        seconds = record.seconds or 0.0
-        mine[record.schedule] = min(seconds, mine.get(record.schedule, seconds))
+        of_problem.setdefault(record.problem, []).append(record)
     found = {
-        problem: _samples(problem, mine, target) for problem, mine in times.items()
+        problem: _samples(problem, _credible(problem, mine, target), target)
+        for problem, mine in of_problem.items()
     }
     return {problem: some for problem, some in found.items() if some is not None}
 
@@ -83,6 +82,16 @@ def load_or_train(
         note = f"the trained model is not kept, it will be trained again: {why}"
         return forest, (note,)
     return forest, ()
+
+
+def _credible(
+    problem: Problem, mine: Iterable[Record], target: Target
+) -> dict[Schedule, float]:
+    """Seconds of each schedule, without those that the others contradict."""
+    known = evidence.typical(mine)
+    times = {one: record.seconds or 0.0 for one, record in known.items()}
+    wrong = evidence.outliers(problem, target, times)
+    return {one: seconds for one, seconds in times.items() if one not in wrong}
 
 
 def _samples(

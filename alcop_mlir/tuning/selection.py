@@ -18,7 +18,14 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import gpus, models, open_variants, preference, records
+from alcop_mlir.tuning import (
+    evidence,
+    gpus,
+    models,
+    open_variants,
+    preference,
+    records,
+)
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
@@ -131,12 +138,22 @@ class Chooser:
         return Counted(tuple(possible), (*log.notes, *notes), left_out)
 
     def best_record(self, problem: Problem) -> tuple[Record | None, tuple[str, ...]]:
-        """The fastest record that is still legal; notes on those faster."""
+        """The fastest record that is legal and credible; notes on those faster."""
         notes: list[str] = []
         ranked = records.ranked(
             self.counted.records, problem, self.target.name, self.device
         )
-        for record in ranked:
+        known = evidence.typical(ranked)
+        seconds = {one: record.seconds or 0.0 for one, record in known.items()}
+        wrong = evidence.outliers(problem, self.target, seconds)
+        for record in sorted(known.values(), key=lambda one: one.seconds or 0.0):
+            if record.schedule in wrong:
+                notes.append(
+                    f"a recorded time is not used: {record.seconds:.3g} s for "
+                    f"{record.schedule}, at {record.time or 'no time'}, is "
+                    f"{evidence.TOO_FAST:g} times faster than others suggest"
+                )
+                continue
             try:
                 check(problem, record.schedule, self.target)
             except ConfigError as error:
