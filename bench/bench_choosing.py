@@ -2,6 +2,7 @@
 
     python bench/bench_choosing.py                       some operators, a part of each
     python bench/bench_choosing.py --all                 all, and the whole small space
+    python bench/bench_choosing.py --first 13            the first 13, likewise
     python bench/bench_choosing.py --old CHECKOUT        an older model beside this one
     python bench/bench_choosing.py --real a100_mm.txt    AutoHeuristic's times instead
     python bench/bench_choosing.py --plot choosing.svg
@@ -74,6 +75,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     add = parser.add_argument
     add("--all", action="store_true", help="all operators, all candidates")
+    add("--first", type=int, metavar="N", help="the first N operators, all candidates")
     add("--target", default="sm_80", choices=["sm_80", "sm_90"])
     add("--choosers", default=",".join(CHOOSERS), help="names, with commas between")
     add("--seeds", type=int, default=1, help="searches for each operator")
@@ -93,9 +95,9 @@ def _logs(given: argparse.Namespace) -> list[Log]:
         return choosing_logs.measured(given.real, given.half, most)
     target = find_target(given.target)
     machine = yardstick_device.MACHINES[given.target]
-    most, count = (None, None) if given.all else _SOME
+    most, count = (None, None) if given.all or given.first else _SOME
     with _Progress("simulated", given.json) as done:
-        return choosing_logs.simulated(target, machine, most, count, done)
+        return choosing_logs.simulated(target, machine, most, count, done, given.first)
 
 
 class _Progress:

@@ -50,13 +50,15 @@ def simulated(
     most: int | None,
     count: int | None,
     report: Callable[[str], None],
+    first: int | None = None,
 ) -> list[Log]:
     """Logs of the operators of `shapes/` on the yardstick.
 
     most: operators, evenly spread over all; None is all
     count: candidates of each, drawn at random; None is the whole small space
+    first: operators to take these from; None is all
     """
-    problems = operators()
+    problems = operators()[:first]
     if most is not None:
         problems = problems[:: -(-len(problems) // most)]
     return [_simulated(one, target, machine, count, report) for one in problems]
