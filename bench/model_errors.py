@@ -45,7 +45,9 @@ class Errors:
 
     def unlikely(self, numbers: FloatArray) -> float:
         """Minus the log of the likelihood."""
-        lengths, (own, noise), parts = np.split(numbers, [len(residuals.LENGTHS), -12])
+        lengths, (own, noise), parts = np.split(
+            numbers, [len(residuals.LENGTHS), -len(residuals.OF_PARTS)]
+        )
         shared = own**2 * np.exp(-(self.apart @ lengths**-2) / 2)
         shared += (self.shares * parts**2) @ self.shares.T + residuals.OF_PROBLEM**2
         shared[np.diag_indices(len(shared))] += noise**2

@@ -6,7 +6,7 @@ simulator           a discrete-event simulation of an SM: the device `simulated`
 features, learned   a model of measured / predicted time; training fits it
 search, strategies  what to measure next
 residuals           what measurements say of what was not measured
-records, evidence   what was measured, and what of it is credible
+records             what was measured
 selection           the schedule that the compiler chooses
 
 Importing this package imports nothing.

@@ -21,7 +21,7 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import code_size, decision_list, preference, variant_records
+from alcop_mlir.tuning import code_size, decision_list, preference, variant_times
 from alcop_mlir.tuning.decision_list import Rule, Table
 from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, Kernels, copies, families
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
@@ -61,9 +61,9 @@ def choose(
         more; not where only strides are open
     recorded: of sizes of the problem; together they weigh as much as all samples
     """
-    measured = variant_records.by_size(recorded)
+    measured = variant_times.by_size(recorded)
     drawn = sample(problem, _SAMPLES)
-    samples = variant_records.with_sizes(drawn, measured)
+    samples = variant_times.with_sizes(drawn, measured)
     pool = Pool.of(problem, target, drawn, [record.schedule for record in recorded])
     seconds = pool.seconds(samples)
     weights = _weights(seconds.min(axis=1))
@@ -73,7 +73,7 @@ def choose(
             times.get(schedule) if kernels is family else None
             for kernels, schedule in pool.columns
         ]
-        variant_records.put(seconds[row], columns)
+        variant_times.put(seconds[row], columns)
         weights[row] = weights[: len(drawn)].sum() / len(measured)
     slowness = pool.slowness(samples, seconds)
     kept = _kept(slowness, pool)

@@ -37,6 +37,9 @@ LENGTHS = {
     "split_k": 1.5,
     "sweeps": 2.0,
     "rectangle": 2.0,
+    "cluster": 2.0,
+    "turns": 2.0,
+    "engine": 1.0,
 }
 # Standard deviations of log(measured / predicted), fitted likewise: of a candidate, of
 # what no neighbour shares, as noise, and of each part, where it takes the whole time.
@@ -48,6 +51,7 @@ OF_PARTS = {
     "tensor cores": 0.3,
     "register loads": 0.1,
     "shared memory": 0.02,
+    "issue": 0.5,  # an estimate, as all times are of mma.sync
     "synchronisation": 2.7,
     "narrow copies": 2.7,
     "cache lines": 2.6,
@@ -55,6 +59,7 @@ OF_PARTS = {
     "dram": 0.2,
     "epilogue": 2.5,
     "adding up": 1.0,  # an estimate: Triton's kernels have none
+    "power": 0.5,  # an estimate, as "issue"
 }
 OF_PROBLEM = 2.0  # of all candidates of a problem together: no choice depends on it
 # How wrong a prediction is, of that: the likeliest, once there are measurements.

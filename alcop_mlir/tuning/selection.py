@@ -19,7 +19,6 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import (
-    evidence,
     gpus,
     models,
     open_variants,
@@ -143,15 +142,15 @@ class Chooser:
         ranked = records.ranked(
             self.counted.records, problem, self.target.name, self.device
         )
-        known = evidence.typical(ranked)
+        known = models.typical(ranked)
         seconds = {one: record.seconds or 0.0 for one, record in known.items()}
-        wrong = evidence.outliers(problem, self.target, seconds)
+        wrong = models.outliers(problem, self.target, seconds)
         for record in sorted(known.values(), key=lambda one: one.seconds or 0.0):
             if record.schedule in wrong:
                 notes.append(
                     f"a recorded time is not used: {record.seconds:.3g} s for "
                     f"{record.schedule}, at {record.time or 'no time'}, is "
-                    f"{evidence.TOO_FAST:g} times faster than others suggest"
+                    f"{models.TOO_FAST:g} times faster than others suggest"
                 )
                 continue
             try:

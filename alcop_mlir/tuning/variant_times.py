@@ -1,8 +1,13 @@
-"""Which variant runs at given sizes, and how near its time is to the best there is."""
+"""Which variant runs at given sizes, and how near its time is to the best there is.
+
+Sizes that were measured are samples too. There a measured time counts instead of the
+predicted one; predicted times of other kernels are multiplied by what the measured
+ones took, in the median, over what was predicted for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +17,12 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning.open_kernels import Kernels, copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
+from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
+
+Times = Mapping[Schedule, float]  # the least seconds of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,3 +122,39 @@ def _kernel(problem: OpenProblem, target: Target, variant: ScheduleVariant) -> K
     cost = resources.cost_as_given(schedule, target, size, copied)
     candidates = Candidates([schedule], [cost])
     return Kernels(problem, target, variant.row_bytes, copied, candidates)
+
+
+def by_size(recorded: Sequence[Record]) -> dict[Problem, Times]:
+    """The times that were measured, by problem."""
+    found: dict[Problem, dict[Schedule, float]] = {}
+    for record in recorded:
+        if record.seconds is not None:
+            mine = found.setdefault(record.problem, {})
+            least = mine.get(record.schedule, record.seconds)
+            mine[record.schedule] = min(least, record.seconds)
+    return {problem: times for problem, times in found.items()}
+
+
+def with_sizes(samples: Samples, measured: Mapping[Problem, Times]) -> Samples:
+    """`samples`, then the sizes that were measured, in order."""
+    if not measured:
+        return samples
+    rows = [[one.batch, one.m, one.n, one.k] for one in measured]
+    sizes = np.array(rows, np.int64)
+    more = Samples.of(samples.problem, sizes)
+    return Samples(
+        samples.problem,
+        np.concatenate([samples.sizes, sizes]),
+        np.concatenate([samples.row_bytes, more.row_bytes]),
+    )
+
+
+def put(seconds: FloatArray, measured: Sequence[float | None]) -> None:
+    """Write measured times over the predicted ones of a size, and scale the others."""
+    known = {n: time for n, time in enumerate(measured) if time is not None}
+    known = {n: time for n, time in known.items() if np.isfinite(seconds[n])}
+    if not known:
+        return
+    seconds *= np.median([time / seconds[n] for n, time in known.items()])
+    for number, time in known.items():
+        seconds[number] = time

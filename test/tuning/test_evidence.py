@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tuning_cases import CUDA, PROBLEM, TARGET, record, write_records
 
-from alcop_mlir.tuning import evidence, models, records
+from alcop_mlir.tuning import models, records
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
 
@@ -71,12 +71,12 @@ def test_one_fast_schedule_among_slow_ones_is_believed(made: list[Record]) -> No
     ordered = sorted(times, key=lambda one: times[one])
     some = {one: times[one] for one in [ordered[0], *ordered[-4:]]}
     assert times[ordered[-4]] > 3 * times[ordered[0]]
-    assert evidence.outliers(PROBLEM, TARGET, some) == frozenset()
+    assert models.outliers(PROBLEM, TARGET, some) == frozenset()
 
 
 def test_two_times_contradict_nobody(made: list[Record]) -> None:
     some = {made[0].schedule: 1.0, made[1].schedule: 1e-6}
-    assert evidence.outliers(PROBLEM, TARGET, some) == frozenset()
+    assert models.outliers(PROBLEM, TARGET, some) == frozenset()
 
 
 def test_a_gpu_that_is_faster_throughout_has_no_outliers(made: list[Record]) -> None:
@@ -87,4 +87,4 @@ def test_a_gpu_that_is_faster_throughout_has_no_outliers(made: list[Record]) -> 
             made, np.exp(0.3 * generator.normal(size=len(made))), strict=True
         )
     }
-    assert evidence.outliers(PROBLEM, TARGET, some) == frozenset()
+    assert models.outliers(PROBLEM, TARGET, some) == frozenset()
