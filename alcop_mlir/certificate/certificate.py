@@ -54,6 +54,7 @@ def certificate(
             "assumes": sorted(machine.notes),
             "fresh": is_fresh,
             "ends": not proof.unending,
+            "steady": _steady(proof),
             "skips": sorted(proof.hints),
             "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
             "heads": heads,
@@ -73,12 +74,22 @@ def stored(certificates: list[dict[str, Any]]) -> bytes:
     return (json.dumps(certificates, sort_keys=True) + "\n").encode()
 
 
+def _steady(proof: Proof) -> dict[str, dict[str, int]] | None:
+    if proof.steady is None:
+        return None
+    return {
+        str(pc): {name[1:]: step for name, step in sorted(steps.items())}
+        for pc, steps in sorted(proof.steady.items())
+    }
+
+
 def _head(one: HeadState) -> dict[str, Any]:
     registers = one.state.registers
     terms = {n: v for n, v in sorted(registers.items()) if isinstance(v, Uniform)}
     truths = {n: v for n, v in sorted(registers.items()) if isinstance(v, Truth)}
     return {
         "pc": one.head,
+        "turns": {str(h): t for h, t in sorted(one.state.turns.items())},
         "terms": {n: [linear(v.term), v.low, v.high] for n, v in terms.items()},
         "truths": {n: clause(v.condition.true) for n, v in truths.items()},
         "spreads": {
@@ -89,6 +100,7 @@ def _head(one: HeadState) -> dict[str, Any]:
         "numbers": sorted(n for n, v in registers.items() if isinstance(v, Exact)),
         "numbers_sha256": exact_digest(one.state),
         "cells_sha256": one.state.shared.digest(),
+        "sources_sha256": one.state.shared.sources_digest(),
         "facts": [linear(f) for f in one.state.facts],
     }
 

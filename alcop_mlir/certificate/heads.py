@@ -18,6 +18,9 @@ from alcop_mlir.certificate.linear import Linear
 from alcop_mlir.certificate.machine import Machine
 from alcop_mlir.certificate.program import Code
 from alcop_mlir.certificate.refutation import projected
+from alcop_mlir.certificate.shared_state import MOST_AGE
+from alcop_mlir.certificate.sources import MOST_APART as MOST_APART_TURNS
+from alcop_mlir.certificate.sources import STORED, UNKNOWN
 from alcop_mlir.certificate.state import State
 from alcop_mlir.certificate.uniform_arithmetic import limits_of
 from alcop_mlir.certificate.values import (
@@ -88,10 +91,36 @@ class Heads:
         if is_back:
             self._check_end(state, head)
         state.residues = {}
+        if self.machine.follows_sources:
+            self._count(state, head, is_back)
         self._turn(state, head, is_back)
         self._generalize(state, head, is_back)
         self._forget_dead(state, head)
         return self._covered_or_new(state, head, not is_back)
+
+    def _count(self, state: State, head: int, is_back: bool) -> None:
+        """The number of the turn, of the first ones of an innermost loop."""
+        loops = self.code.loops
+        turn = state.turns.get(head, -1) + 1 if is_back else 0
+        state.turns = {
+            h: t for h, t in state.turns.items() if h != head and head in loops[h]
+        }
+        is_known = turn or not is_back
+        if is_known and turn <= MOST_APART_TURNS and self.code.is_innermost(head):
+            state.turns[head] = turn
+        names = {turn_symbol(head)} if not is_back else set()
+        back = {turn_symbol(head): Linear({turn_symbol(head): 1}, -1)}
+
+        def change(term: Linear) -> Linear | None:
+            inside = self.machine.symbols.symbols(term)
+            if inside & names or any(s.startswith(f"h{head}.") for s in inside):
+                return None
+            return self.machine.symbols.replaced(term, back)
+
+        shared = state.shared
+        old = shared.age >= MOST_AGE
+        shared.source[old & (shared.source != STORED)] = UNKNOWN
+        self.machine.sources.replaced(shared.source, shared.place, change)
 
     def _check_end(self, state: State, head: int) -> None:
         inside = set(self.code.pcs(self.code.loops[head]))
@@ -283,7 +312,9 @@ class Heads:
         if not is_entry:
             state.facts = self._extrapolated(state.facts, head)
         state.facts = self._pruned(state.facts)
-        key = (exact_digest(state), state.shared.digest(), uniform_text(state))
+        shared = f"{state.shared.digest()} {state.shared.sources_digest()}"
+        shared += hashlib.sha256(state.shared.source.tobytes()).hexdigest()
+        key = (exact_digest(state), shared, f"{state.turns} {uniform_text(state)}")
         listed = self.found.setdefault(head, [])
         same = [one for one in listed if one.key == key and not one.is_dropped]
         for one in same:

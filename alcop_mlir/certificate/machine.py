@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 import numpy as np
 
@@ -166,9 +167,29 @@ class Machine(Registers):
         if name in ("ld", "ldmatrix"):
             ages = shared.read(at, name == "ldmatrix", self.pc, ins)
             self.ages.setdefault(self.pc, set()).update(ages)
+            if self.follows_sources:
+                seen = shared.source[at.cells], shared.place[at.cells]
+                self.sources.see(self.pc, *seen, self.state.turns)
         else:
             status = IN_FLIGHT if name == "cp" else STORED
             shared.write(at, status, self.pc, ins)
+            if name == "cp" and self.follows_sources:
+                self._keep_source(ins, at)
+
+    def _keep_source(self, ins: Instruction, at: Touch) -> None:
+        """Where the copied bytes come from: the second address."""
+        place = ins.operands[1]
+        base = self.value(Name(place.base or ""), 64) if _has_base(place) else None
+        found = spread.lifted(base, 64, self.threads)
+        shared = self.state.shared
+        sources = self.sources.of_threads(found, self.threads)
+        shared.source[at.cells] = sources[at.threads]
+        if found is not None and isinstance(place, Address):
+            first = np.r_[True, at.threads[1:] != at.threads[:-1]]
+            start = at.cells[first][np.cumsum(first) - 1]
+            inside = (at.cells - start) * self.grain
+            places = found.constant[at.threads] + place.offset + inside
+            shared.place[at.cells] = places
 
     def _touch(self, ins: Instruction, bytes_: int, lanes: np.ndarray) -> Touch:
         place = next((o for o in ins.operands if isinstance(o, Address)), None)
@@ -202,6 +223,10 @@ class Machine(Registers):
                 raise Alarm(
                     Finding(rule, what, ins.line, ins.text, None, (thread,), place)
                 )
+
+
+def _has_base(place: object) -> TypeGuard[Address]:
+    return isinstance(place, Address) and bool(place.base)
 
 
 def _access_bytes(ins: Instruction) -> int | None:

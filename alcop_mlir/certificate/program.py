@@ -208,6 +208,10 @@ class Code:
             line = self.instructions[head].line
             raise Outside("a loop with two ways in", line)
 
+    def is_innermost(self, head: int) -> bool:
+        """Whether no other loop is inside of the loop."""
+        return self.loops[head] & self.loops.keys() == {head}
+
     def pcs(self, blocks: set[int]) -> Iterator[int]:
         """All instructions of some blocks."""
         for block in blocks:

@@ -26,3 +26,9 @@ class Proof:
     restarts: int
     hints: frozenset[int]
     unending: frozenset[int]
+
+    @property
+    def steady(self) -> dict[int, dict[str, int]] | None:
+        """By load, what a turn of each loop adds to where its bytes come from."""
+        machine = self.machine
+        return machine.sources.steps() if machine.follows_sources else None

@@ -42,6 +42,7 @@ def prove(
     bases: Mapping[str, int],
     requirements: Mapping[str, Requirement],
     seconds: float,
+    follows_sources: bool = False,
 ) -> Proof:
     """The proof; raises Alarm or Outside where there is none within `seconds`."""
     code = Code(module, kernel)
@@ -49,6 +50,7 @@ def prove(
     limit = time.monotonic() + seconds
     for restarts in range(_MOST_RESTARTS):
         machine = Machine(code, threads, shared_bytes, bases, requirements)
+        machine.follows_sources = follows_sources
         search = Search(machine, Heads(machine, steps), limit)
         try:
             search.run()

@@ -17,6 +17,7 @@ from alcop_mlir.certificate.comparisons import (
 from alcop_mlir.certificate.linear import Symbols
 from alcop_mlir.certificate.program import Code, is_generic, touches_shared
 from alcop_mlir.certificate.shared_state import SharedState
+from alcop_mlir.certificate.sources import Sources
 from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.uniform_arithmetic import (
     NoTerm,
@@ -74,6 +75,7 @@ class Registers:
         self.uniform = UniformArithmetic(self.symbols)
         self._lane = np.arange(threads, dtype=np.uint64)
         self._made: set[str] = set()
+        self.sources, self.follows_sources = Sources(), False
 
     def unknown(self, width: int) -> Uniform:
         """A new unknown that all threads share, named after the instruction."""
@@ -92,10 +94,21 @@ class Registers:
             if self.symbols_of(value) & names:
                 state.registers[register] = None
         inside = self.symbols.symbols
+        if self.follows_sources:
+            self.forget_sources(names)
         state.facts = [f for f in state.facts if not names & inside(f)]
         state.clauses = [
             c for c in state.clauses if not any(names & inside(f) for o in c for f in o)
         ]
+
+    def forget_sources(self, names: set[str]) -> None:
+        """Of bytes whose source names one of these symbols."""
+        shared, inside = self.state.shared, self.symbols.symbols
+        self.sources.replaced(
+            shared.source,
+            shared.place,
+            lambda term: None if inside(term) & names else term,
+        )
 
     def symbols_of(self, value: Value) -> set[str]:
         """The symbols in a value."""

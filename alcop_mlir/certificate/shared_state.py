@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from alcop_mlir.certificate.sources import STORED as STORED_SOURCE
 from alcop_mlir.certificate.values import WARP
 from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -66,9 +67,20 @@ class SharedState:
 
     late: groups that some threads have committed, in an arm of a branch, and that
         landed cells are not yet older by
+    source, place: where copied bytes come from, see `Sources`
     """
 
-    __slots__ = ("age", "late", "owner", "read_at", "reader", "status", "written_at")
+    __slots__ = (
+        "age",
+        "late",
+        "owner",
+        "place",
+        "read_at",
+        "reader",
+        "source",
+        "status",
+        "written_at",
+    )
 
     def __init__(self, cells: int):
         self.status = np.full(cells, NEVER, np.uint8)
@@ -76,6 +88,8 @@ class SharedState:
         self.reader = np.full(cells, NOBODY, np.int16)
         self.age = np.full(cells, STORE_AGE, np.int16)
         self.late = 0
+        self.source = np.full(cells, STORED_SOURCE, np.int32)
+        self.place = np.zeros(cells, np.int64)
         # For messages only.
         self.written_at = np.full(cells, -1, np.int32)
         self.read_at = np.full(cells, -1, np.int32)
@@ -94,6 +108,14 @@ class SharedState:
         parts = (self.status, owners, self.reader, self.age)
         data = b"".join(one.tobytes() for one in parts)
         return hashlib.sha256(data).hexdigest()
+
+    def sources_digest(self) -> str:
+        """The same where cells of one source are those, and have the same places;
+        sources go by where they come first.
+        """
+        _, first, which = np.unique(self.source, return_index=True, return_inverse=True)
+        parts = (first[which.ravel()].astype(np.int64), self.place)
+        return hashlib.sha256(b"".join(one.tobytes() for one in parts)).hexdigest()
 
     def write(self, at: Touch, status: int, pc: int, ins: Instruction) -> None:
         """A store or a copy; an alarm where others may still read or write there."""
@@ -126,6 +148,7 @@ class SharedState:
         self.reader[at.cells] = NOBODY
         self.age[at.cells] = 0 if status == IN_FLIGHT else STORE_AGE
         self.written_at[at.cells] = pc
+        self.source[at.cells], self.place[at.cells] = STORED_SOURCE, 0
 
     def read(
         self, at: Touch, by_warp: bool, pc: int, ins: Instruction

@@ -31,6 +31,7 @@ class State:
     previous:       the block from which it came
     lanes:          which threads run, where not all
     residues:       of symbols that were told apart, modulo a power of two
+    turns:          of loops, by their heads, the number where that is known
     """
 
     pc: int
@@ -42,6 +43,7 @@ class State:
     previous: int = -1
     lanes: np.ndarray | None = None
     residues: dict[str, int] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
 
     def fork(self) -> State:
         """One that goes another way."""
@@ -55,4 +57,5 @@ class State:
             self.previous,
             self.lanes,
             dict(self.residues),
+            dict(self.turns),
         )

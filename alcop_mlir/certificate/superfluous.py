@@ -43,7 +43,7 @@ def superfluous(
 
     What is read has to be as fresh without it. The arguments are those of `certify`.
     """
-    given = (threads, dynamic_shared, requirements, seconds)
+    given = (threads, dynamic_shared, requirements, seconds, False)
     whole = certify(ptx, entry, *given)
     if whole.status != "proven":
         return []

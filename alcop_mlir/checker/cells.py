@@ -29,6 +29,8 @@ class Cells:
         self.writer = np.full(count, _NOBODY, np.int16)
         self.reader = np.full(count, _NOBODY, np.int16)
         self.age = np.full(count, _STORE, np.int16)
+        self.source = np.ones(count, np.int32)  # see `Sources`
+        self.place = np.zeros(count, np.int64)
         self.late = 0  # groups in an arm of a branch that landed cells do not count yet
 
     def copy(self) -> Cells:
@@ -37,6 +39,7 @@ class Cells:
         new.status, new.writer = self.status.copy(), self.writer.copy()
         new.reader, new.age = self.reader.copy(), self.age.copy()
         new.late = self.late
+        new.source, new.place = self.source.copy(), self.place.copy()
         return new
 
     def digest(self) -> str:
@@ -44,6 +47,14 @@ class Cells:
         writer = np.where(self.status == LANDED, _NOBODY, self.writer)
         parts = (self.status, writer.astype(np.int16), self.reader, self.age)
         return hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()
+
+    def sources_digest(self) -> str:
+        """Of which cells have one source, each by its first, and of offsets."""
+        firsts: dict[int, int] = {}
+        for cell, source in enumerate(self.source.tolist()):
+            firsts.setdefault(source, cell)
+        which = np.array([firsts[s] for s in self.source.tolist()], np.int64)
+        return hashlib.sha256(which.tobytes() + self.place.tobytes()).hexdigest()
 
     def write(self, cells: np.ndarray, threads: np.ndarray, is_copy: bool) -> None:
         """Cells, and the thread that writes each."""
@@ -59,6 +70,7 @@ class Cells:
         self.writer[cells] = threads
         self.reader[cells] = _NOBODY
         self.age[cells] = 0 if is_copy else _STORE
+        self.source[cells], self.place[cells] = 1, 0
 
     def read(self, cells: np.ndarray, threads: np.ndarray, by_warp: bool) -> set[int]:
         """The ages of what is read."""

@@ -47,7 +47,12 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
         raise CertificateError("the certificate is for another number of threads")
     _check_layout(given, kernel.shared)
     machine = Machine(
-        kernel, given.threads, given.shared_bytes, given.variables, given.requires
+        kernel,
+        given.threads,
+        given.shared_bytes,
+        given.variables,
+        given.requires,
+        given.steady,
     )
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
@@ -86,6 +91,7 @@ class _Check:
         self.waiting: list[State] = []
         self.met: set[int] = set()
         self.sums: dict[int, dict[str, Mixed]] = {}
+        self.cells: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.is_bounded = True
         for head in given.heads:
             if head.pc not in self.flow.loops:
@@ -110,16 +116,47 @@ class _Check:
         if state.previous in blocks:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
+        self._count(state, state.previous in blocks)
         for number, head in enumerate(self.given.heads):
             if head.pc != state.pc or not self._covers(head, state):
                 continue
+            if not self._has_sources(number, head, state):
+                continue
             sums = self._sums(head, state)
             if sums is not None and self._are_known(number, sums):
+                self.cells.setdefault(number, (state.cells.source, state.cells.place))
                 if number not in self.met:
                     self.met.add(number)
                     self.waiting.append(self._listed(head, state, sums))
                 return
         raise CertificateError("a state at the head of a loop is not listed")
+
+    def _count(self, state: State, is_back: bool) -> None:
+        """The turn that begins; sources are those of the turn before it."""
+        pc, loops, turns = state.pc, self.flow.loops, state.turns
+        turn = turns.get(pc, -1) + 1 if is_back else 0
+        is_known = pc in turns or not is_back
+        state.turns = {h: t for h, t in turns.items() if h != pc and pc in loops[h]}
+        if is_known:
+            state.turns[pc] = turn
+        sources, cells = self.machine.sources, state.cells
+        if sources.steps is not None:
+            name = f"n{pc}"
+            every = {n for one in sources.known for n in terms.inside(one)}
+            lost = {n for n in every if n.startswith(f"h{pc}.")}
+            sources.age(cells)
+            lost |= set() if is_back else {name}
+            sources.renamed(cells, {name: {name: 1, "": -1}}, lost)
+
+    def _has_sources(self, number: int, head: Head, state: State) -> bool:
+        """Whether turns and sources are those of the listed state: what came first."""
+        if any(state.turns.get(h) != t for h, t in head.turns.items()):
+            return False
+        cells = state.cells
+        if cells.sources_digest() != head.sources_sha256:
+            return False
+        first = self.cells.get(number, (cells.source, cells.place))
+        return all(map(np.array_equal, first, (cells.source, cells.place)))
 
     def _sums(self, head: Head, state: State) -> dict[str, Mixed] | None:
         """The listed spreads, as they are in the listed state; None
@@ -260,7 +297,9 @@ class _Check:
         known = set().union(*map(symbols_of, registers.values()))
         known = known.union(*map(terms.inside, facts))
         self.machine.keep(known)
-        return State(head.pc, registers, state.cells.copy(), facts)
+        listed = State(head.pc, registers, state.cells.copy(), facts)
+        listed.turns = dict(head.turns)
+        return listed
 
 
 def _opposite(true: terms.Clause) -> terms.Clause:

@@ -14,10 +14,11 @@ from alcop_mlir.errors import CertificateError
 SCHEMA = 2
 _MEMBERS = frozenset(
     "schema ptx_sha256 entry threads shared_bytes dynamic_bytes variables cell_bytes "
-    "requires assumes fresh ends skips symbols heads sha256".split()
+    "requires assumes fresh ends steady skips symbols heads sha256".split()
 )
 _OF_HEAD = frozenset(
-    "pc terms truths spreads numbers numbers_sha256 cells_sha256 facts".split()
+    "pc turns terms truths spreads numbers numbers_sha256 cells_sha256 "
+    "sources_sha256 facts".split()
 )
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 18
@@ -29,12 +30,14 @@ class Head:
     """One listed state at the head of a loop."""
 
     pc: int
+    turns: dict[int, int]
     terms: dict[str, tuple[Term, int, int]]
     truths: dict[str, Clause]
     spreads: dict[str, tuple[int, int, int]]
     numbers: tuple[str, ...]
     numbers_sha256: str
     cells_sha256: str
+    sources_sha256: str
     facts: tuple[Term, ...]
 
 
@@ -53,6 +56,7 @@ class Certificate:
     assumes: set[str]
     fresh: bool
     ends: bool
+    steady: dict[int, dict[int, int]] | None
     skips: frozenset[int]
     heads: tuple[Head, ...]
 
@@ -100,6 +104,7 @@ def _read(value: dict[str, Any]) -> Certificate:
         assumes=set(map(str, value["assumes"])),
         fresh=value["fresh"] is True,
         ends=value["ends"] is True,
+        steady=_steady(value["steady"]),
         skips=frozenset(map(_whole, value["skips"])),
         heads=tuple(_head(one, reader) for one in value["heads"]),
     )
@@ -110,6 +115,7 @@ def _head(value: dict[str, Any], reader: _Terms) -> Head:
         raise CertificateError("this is no certificate: a state with other members")
     return Head(
         pc=_whole(value["pc"]),
+        turns=_numbers(value["turns"]),
         terms={
             str(name): (reader.term(term), _whole(low), _whole(high))
             for name, (term, low, high) in value["terms"].items()
@@ -122,8 +128,19 @@ def _head(value: dict[str, Any], reader: _Terms) -> Head:
         numbers=tuple(map(str, value["numbers"])),
         numbers_sha256=str(value["numbers_sha256"]),
         cells_sha256=str(value["cells_sha256"]),
+        sources_sha256=str(value["sources_sha256"]),
         facts=tuple(map(reader.term, value["facts"])),
     )
+
+
+def _numbers(value: dict[str, Any]) -> dict[int, int]:
+    return {int(name): _whole(number) for name, number in value.items()}
+
+
+def _steady(value: dict[str, Any] | None) -> dict[int, dict[int, int]] | None:
+    if value is None:
+        return None
+    return {int(pc): _numbers(steps) for pc, steps in value.items()}
 
 
 def _whole(value: Any) -> int:

@@ -21,6 +21,7 @@ from alcop_mlir.checker.predicates import (
     logic,
     symbols_of,
 )
+from alcop_mlir.checker.sources import Sources
 from alcop_mlir.checker.terms import Clause, Facts, Term
 from alcop_mlir.checker.text import Instruction, Kernel, integer, items
 from alcop_mlir.errors import CertificateError
@@ -46,6 +47,7 @@ class State:
     previous: int = -1
     lanes: np.ndarray | None = None
     residues: dict[str, int] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
 
     def fork(self) -> State:
         """One that goes another way."""
@@ -58,6 +60,7 @@ class State:
             facts=facts,
             clauses=clauses,
             residues=dict(self.residues),
+            turns=dict(self.turns),
         )
 
 
@@ -71,10 +74,12 @@ class Machine:
         shared_bytes: int,
         places: Mapping[str, int],
         required: Mapping[str, tuple[int, int, int]],
+        steady: dict[int, dict[int, int]] | None = None,
     ):
         self.kernel, self.threads = kernel, threads
         self.shared_bytes, self.places, self.required = shared_bytes, places, required
         self.facts = Facts()
+        self.sources = Sources(steady)
         self.ages: dict[int, set[int]] = {}
         self.assumed: set[str] = set()
         sizes = [access_bytes(i) for i in kernel.code if is_access(i)]
@@ -107,6 +112,8 @@ class Machine:
                 state.registers[register] = None
         state.facts = [f for f in state.facts if name not in terms.inside(f)]
         state.clauses = []
+        if self.sources.steps is not None:
+            self.sources.renamed(state.cells, {}, {name})
 
     # Operands.
 
@@ -369,8 +376,30 @@ class Machine:
         if parts[0] in ("ld", "ldmatrix"):
             ages = self.state.cells.read(cells, threads, parts[0] == "ldmatrix")
             self.ages.setdefault(self.state.pc, set()).update(ages)
+            turns = self.state.turns
+            self.sources.read(self.state.pc, self.state.cells, cells, turns)
         else:
             self.state.cells.write(cells, threads, parts[0] == "cp")
+            if parts[0] == "cp" and self.sources.steps is not None:
+                self._set_source(ins, cells, threads)
+
+    def _set_source(
+        self, ins: Instruction, cells: np.ndarray, threads: np.ndarray
+    ) -> None:
+        """By the second address of a copy."""
+        found, value = _PLACE.fullmatch(ins.operands[1]), None
+        held = self.state.cells
+        if found is not None and found[1] in self.state.registers:
+            try:
+                value = mixed(self.value(found[1]), 64, self.threads)
+            except Unknown:
+                value = None
+        self.sources.copied(held, cells, threads, value)
+        if found is not None and value is not None:
+            step = integer((found[2] or found[3] or "0").replace(" ", ""))
+            count = access_bytes(ins) // self.grain
+            inside = np.arange(len(cells)) % count * self.grain
+            held.place[cells] = value.constant[threads] + step + inside
 
     def _touched(
         self, ins: Instruction, size: int, lanes: np.ndarray

@@ -188,6 +188,8 @@ def _rows(report: Report) -> Rows:
         yield "fresh", [f"{fresh}: each load reads copies of one age, in groups"]
         ends = "yes" if report.is_ending else "not shown"
         yield "ends", [f"{ends}: each loop has a bound for its turns"]
+        steady = "yes" if report.is_steady else "not shown"
+        yield "steady", [f"{steady}: each load reads the tile of its turn"]
         yield "assumed", list(report.assumptions)
     yield "time", [command_line.seconds(report.seconds)]
 

@@ -91,9 +91,16 @@ def test_a_tampered_certificate_is_refused() -> None:
             continue
         is_range = path[-3:-2] in (("terms",), ("spreads",)) and path[-1] in (1, 2)
         is_claim = path[0] in ("requires", "sha256")
-        assert is_range or is_claim or "facts" in path, path
+        harmless_here = is_range or is_claim or "facts" in path
+        assert harmless_here or ("terms" in path and is_first(found, path)), path
         harmless += 1
     assert harmless < 20
+
+
+def is_first(found: dict[str, Any], path: tuple[Any, ...]) -> bool:
+    """Whether a state is of the first turn only: how registers grow says nothing."""
+    head = found["heads"][path[1]]
+    return [0, [f"n{head['pc']}", -1]] in head["facts"]
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -107,6 +114,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def damaged(value: Any, rng: random.Random) -> Any:
+    if value is None:  # no claim about the tiles of turns
+        return {}
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):

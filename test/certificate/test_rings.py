@@ -45,6 +45,7 @@ def test_what_may_misbehave_is_never_proven() -> None:
         is_wrong = any(misbehaves(ring, n) for n in TURNS)
         if is_wrong:
             assert report.status != "proven" or not report.is_fresh, ring
+            assert report.status != "proven" or not report.is_steady, ring
         else:
             assert report.status == "proven", (ring, report)
             proven += report.is_fresh
