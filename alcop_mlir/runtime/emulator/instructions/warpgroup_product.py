@@ -48,12 +48,14 @@ _GROUP, _PLACE = 8, 4  # lanes of a warp: row groups, and columns of them
 class _Where(NamedTuple):
     """The blocks and warps of a cohort for which something is computed.
 
-    rows: index of the blocks; warps: numbers in the cohort; whole: whether these are
-    whole warpgroups, one after the other
+    rows: index of the blocks; warps: numbers in the cohort; quarters: which of its
+    warpgroup's rows each warp has; whole: whether these are whole warpgroups, one
+    after the other
     """
 
     rows: Array
     warps: Array
+    quarters: Array
     whole: bool
 
     @classmethod
@@ -69,7 +71,7 @@ class _Where(NamedTuple):
                 == number[::WARPS].repeat(WARPS) // WARPS * WARPS + number % WARPS
             ).all()
         )
-        return cls(rows, warps, whole)
+        return cls(rows, warps, number % WARPS, whole)
 
     def pick(self, x: Array) -> Array:
         """Of x (1|blocks, 1|warps, ...) what belongs to these: (1|rows, warps, ...)."""
@@ -182,12 +184,19 @@ def _side_by_side(pairs: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 def _product(a: Array, b: Array, where: _Where) -> Array:
     """float32 (rows, warps, 16, columns) of (rows, warps, 16, k), (rows, units, k, n).
 
-    There is one unit, or one for each warp (warpgroup, where these are whole).
+    There is one unit, or one for each warp (warpgroup, where these are whole). BLAS is
+    given matrices of whole warpgroups: of others it may add in another order, and what
+    a warp gets must not depend on which others have come as far.
     """
     lead = a.shape[:2]
     if where.whole:
         a = a.reshape(len(a), -1, WARPS * _ROWS, a.shape[-1])
-    return np.matmul(a, b).reshape(*lead, _ROWS, -1)
+        return np.matmul(a, b).reshape(*lead, _ROWS, -1)
+    warps = np.arange(lead[1])[:, None]
+    quarters = where.quarters[:, None] * _ROWS + np.arange(_ROWS)
+    groups = np.zeros((*lead, WARPS * _ROWS, a.shape[-1]), a.dtype)
+    groups[:, warps, quarters] = a
+    return np.matmul(groups, b)[:, warps, quarters]
 
 
 # --- operands ------------------------------------------------------------------------
