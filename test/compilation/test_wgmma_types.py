@@ -318,7 +318,7 @@ def test_rows_across_k_are_multiplied_by_mma_sync(
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
 def test_wgmma_is_chosen(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
-    """In parts of K, which a second kernel adds up; of 2048 it is too little of a gain."""
+    """In parts of K, which a second kernel adds up; 2048 would be too short for it."""
     m, n, k = 128, 64, 4096
     bundle = compiled(case.text(m, n, k), None)
     schedule = bundle.functions[0].kernels[0].schedule
