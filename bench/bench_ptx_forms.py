@@ -1,11 +1,14 @@
 """How much of the PTX that ptxas takes for sm_80, sm_89 and sm_90a is translated.
 
 usage: python bench/bench_ptx_forms.py [--families NAME,...] [--refused] [--every N]
+                                       [--orders N]
 
 Every form of the grammar in bench/ptx_forms.py is given to ptxas, and those that it
 takes to the emulator, each in a kernel of its own. Prints a row for each family: forms
 of the grammar, those that ptxas takes, those that the emulator translates. `--refused`
-prints what the emulator says of the others. Needs the extra `ptxas`.
+prints what the emulator says of the others. `--orders N` asks for N other orders of the
+modifiers of each form that ptxas takes, and counts those instead. Needs the extra
+`ptxas`.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from ptx_forms import (
     FAMILIES,
@@ -30,6 +34,7 @@ from ptx_forms import (
     Form,
     forms,
     kernel,
+    reordered,
 )
 
 from alcop_mlir.errors import EmulationError
@@ -105,6 +110,26 @@ def all_accepted(given: Sequence[Form], ptxas: Path) -> dict[Form, str]:
     return found
 
 
+def orders(
+    taken: dict[Form, str], count: int, ptxas: Path, seed: int = 0
+) -> tuple[set[Form], dict[Form, str]]:
+    """Other orders of the modifiers of forms; those that ptxas takes for the target."""
+    generator = Random(seed)
+    asked: dict[str, set[Form]] = {target: set() for target in TARGETS}
+    for form, target in taken.items():
+        for _ in range(count):
+            other = reordered(form, generator)
+            if other not in taken:
+                asked[target].add(other)
+    found: dict[Form, str] = {}
+    for target, given in asked.items():
+        left = sorted(given)
+        for i in range(0, len(left), _PER_MODULE):
+            part = accepted(left[i : i + _PER_MODULE], target, ptxas)
+            found |= dict.fromkeys(part, target)
+    return set().union(*asked.values()), found
+
+
 def refusals(given: dict[Form, str]) -> Iterator[tuple[Form, str]]:
     """The forms that the emulator does not translate, with what it says of each."""
     for form, target in given.items():
@@ -135,6 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="PTX forms that are translated")
     parser.add_argument("--families", default="", help="only these, by commas")
     parser.add_argument("--every", type=int, default=1, help="only each Nth form")
+    parser.add_argument("--orders", type=int, default=0, help="of the modifiers")
     parser.add_argument("--refused", action="store_true", help="list what is refused")
     options = parser.parse_args()
     ptxas = find_ptxas()
@@ -143,6 +169,9 @@ def main() -> None:
     wanted = options.families.split(",") if options.families else FAMILIES
     asked = [form for form in forms() if form.family in wanted][:: options.every]
     taken = all_accepted(asked, ptxas)
+    if options.orders:
+        others, taken = orders(taken, options.orders, ptxas)
+        asked = list(others)
     said = dict(refusals(taken))
     if options.refused:
         for form, why in said.items():

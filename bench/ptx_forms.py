@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 _LINES = (Path(__file__).parent / "ptx_forms.txt").read_text("utf-8").splitlines()
@@ -68,6 +69,23 @@ def forms() -> Iterator[Form]:
                 if text not in seen:
                     seen.add(text)
                     yield Form(family, text)
+
+
+def reordered(form: Form, generator: Random) -> Form:
+    """The same with its modifiers in another order, if it has several.
+
+    Two neighbours have changed places, or all are shuffled.
+    """
+    opcode, space, operands = form.text.partition(" ")
+    name, *modifiers = opcode.removesuffix(";").split(".")
+    if len(modifiers) > 1 and generator.random() < 0.5:
+        place = generator.randrange(len(modifiers) - 1)
+        modifiers[place : place + 2] = modifiers[place : place + 2][::-1]
+    else:
+        generator.shuffle(modifiers)
+    end = "" if space else ";"
+    text = f"{'.'.join([name, *modifiers])}{end}{space}{operands}"
+    return Form(form.family, text)
 
 
 def _texts(line: str) -> Iterator[str]:

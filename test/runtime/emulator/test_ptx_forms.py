@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from alcop_mlir.runtime.emulator.ptx.spelling import ordered
 from alcop_mlir.runtime.ptx import find_ptxas
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"
@@ -63,6 +64,61 @@ def test_ptxas_and_the_emulator_refuse_what_is_no_form(bench: ModuleType) -> Non
     rows = bench.table([good, bad, sm_89, surface], taken, {surface}).splitlines()
     assert rows[1].split() == ["integer", "2", "1", "1", "100.0", "%"]
     assert rows[-1].split() == ["all", "4", "3", "2", "66.7", "%"]
+
+
+def test_modifiers_come_in_any_order(bench: ModuleType) -> None:
+    """All orders that ptxas takes of the modifiers of a sample are translated."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        pytest.skip("needs ptxas")
+    given = [f for f in bench.forms() if f.family not in bench.OUT_OF_SCOPE]
+    taken = bench.all_accepted(given[7 :: 3 * SAMPLE], ptxas)
+    _, others = bench.orders(taken, 3, ptxas)
+    assert len(others) > 100
+    assert list(bench.refusals(others)) == []
+
+
+def test_the_order_of_the_isa_stays(bench: ModuleType) -> None:
+    """But for .satfinite of wgmma, for which the grammar has two places."""
+    opcodes = {form.text.split(" ")[0].removesuffix(";") for form in bench.forms()}
+    changed = [o for o in opcodes if ".".join(ordered(tuple(o.split(".")))) != o]
+    assert [o for o in changed if not o.startswith("wgmma")] == []
+    assert all(o.endswith("8.satfinite") for o in changed)
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("mul.f32.ftz.rn", "mul.rn.ftz.f32"),
+        ("setp.s32.and.ge", "setp.ge.and.s32"),
+        ("shfl.idx.b32.sync", "shfl.sync.idx.b32"),
+        ("redux.xor.b32.sync", "redux.sync.xor.b32"),
+        ("match.b32.sync.any", "match.any.sync.b32"),
+        ("barrier.red.aligned.popc.u32", "barrier.red.popc.aligned.u32"),
+        (
+            "barrier.cluster.arrive.aligned.relaxed",
+            "barrier.cluster.arrive.relaxed.aligned",
+        ),
+        ("vset.add.eq.s32.u32", "vset.s32.u32.eq.add"),
+        ("cp.async.shared.cg.L2::128B.global", "cp.async.cg.shared.global.L2::128B"),
+        (
+            "cp.async.bulk.global.bulk_group.shared::cta",
+            "cp.async.bulk.global.shared::cta.bulk_group",
+        ),
+        (
+            "fence.proxy.release.tensormap::generic.gpu",
+            "fence.proxy.tensormap::generic.release.gpu",
+        ),
+        (
+            "mma.sync.m16n8k32.aligned.row.satfinite.col.s32.u8.u8.s32",
+            "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.u8.u8.s32",
+        ),
+        ("dp4a.u32.s32", "dp4a.u32.s32"),
+        ("cvt.f32.rn.f64", "cvt.rn.f32.f64"),
+    ],
+)
+def test_orders(written: str, wanted: str) -> None:
+    assert ".".join(ordered(tuple(written.split(".")))) == wanted
 
 
 def test_the_grammar_is_read_as_it_says(bench: ModuleType) -> None:

@@ -20,6 +20,7 @@ from alcop_mlir.runtime.emulator.ptx.literals import (
     read_literal,
 )
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS
+from alcop_mlir.runtime.emulator.ptx.spelling import ordered
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Instruction,
@@ -130,7 +131,7 @@ class Body:
         negated, guard, opcode, operands = found.groups()
         parts = self.parts.get(opcode)
         if parts is None:
-            parts = self.parts[opcode] = tuple(opcode.split("."))
+            parts = self.parts[opcode] = ordered(tuple(opcode.split(".")))
         read = self.operand
         given = tuple([read(item, line) for item in _SPLIT.findall(operands)])
         if len(given) == 1 and self.opened and isinstance(given[0], Name):

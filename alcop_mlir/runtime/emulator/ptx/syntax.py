@@ -83,7 +83,7 @@ def elements(operand: Operand) -> tuple[Operand, ...]:
 
 
 class Instruction(NamedTuple):
-    """One instruction; `parts` is its opcode split at the dots.
+    """One instruction; `parts` is its opcode split at the dots, in the PTX ISA's order.
 
     `guard` is `(predicate register, is negated)` or None; `source` is the `.loc` in
     force as "file:line", or None.
@@ -98,7 +98,7 @@ class Instruction(NamedTuple):
 
     @property
     def opcode(self) -> str:
-        """The opcode as it is written, with its dots."""
+        """The opcode with its dots."""
         return ".".join(self.parts)
 
     @property
