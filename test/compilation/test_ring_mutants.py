@@ -19,6 +19,7 @@ from alcop_mlir.errors import CompileError, PassError
 from alcop_mlir.runtime.bundle import Bundle
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
 from alcop_mlir.runtime.launch import Program
+from alcop_mlir.transforms.pipelining.place_waits import PlaceWaits
 from alcop_mlir.transforms.roles.specialize_warps import SpecializeWarps
 from alcop_mlir.verifier.rings.check import check_rings
 
@@ -115,6 +116,30 @@ def found_mutants(monkeypatch: pytest.MonkeyPatch, which: str) -> dict[str, list
         found[name] = [wrong.message for wrong in check_rings(module.operation)]
     assert len(found) > 50
     return found
+
+
+def test_iterations_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of two is none: the wait between them ends the group of the first one,
+    whose slot is free then; without this wait it is not.
+    """
+    texts: list[str] = []
+    original = PlaceWaits.run
+
+    def run(self: PlaceWaits, op: ir.Operation) -> None:
+        original(self, op)
+        texts.append(str(op))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlaceWaits, "run", run)
+        of_two = program({**TILES, "k": 32}, "nt", out="f32")
+        compiled(of_two, "block=128,16,16 warp=16,16 stages=2,2")
+    module = inputs.read(texts[0]).module
+    assert check_rings(module.operation) == []
+    first, *others = walk(module.operation, "nvvm.wgmma.wait.group.sync.aligned")
+    assert len(others) == 2
+    first.erase()
+    (wrong,) = check_rings(module.operation)
+    assert "is filled while" in wrong.message
 
 
 def launch_of(op: ir.Operation) -> ir.Operation:

@@ -392,12 +392,18 @@ def _is_of_wgmma(read: Any) -> bool:
 
 
 def _goes_on(op: Any) -> bool:
-    """Whether the next wgmma is of the same group."""
+    """Whether the next wgmma is of the same group: nothing that orders is between, as
+    the wait and the release of a slot where the iterations of a loop stand in a row.
+    """
     uses = list(op.results[0].uses)
     if len(uses) != 1 or uses[0].operand_number != _SUMS:
         return False
     user = uses[0].owner.operation
-    return _WGMMA in user.attributes and user.block == op.block
+    if _WGMMA not in user.attributes or user.block != op.block:
+        return False
+    ops = [one.operation for one in op.block.operations]
+    between = ops[ops.index(op) + 1 : ops.index(user)]
+    return not any(one.name in _TABLE or len(one.regions) for one in between)
 
 
 def _buffer(value: Any) -> Buffer:
