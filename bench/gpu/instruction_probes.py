@@ -47,6 +47,11 @@ _FLOATS8 = {
     "mma_m16n8k32_e5m2": ((4, 2, 4, 4), "e5m2", "f32"),
     "sparse_m16n8k64_e4m3": ((4, 4, 4, 4), "e4m3", "f32"),
 }
+_DOUBLES = {
+    "mma_m16n8k4_f64": ((4, 2, 8, 8), "f64", "f64"),
+    "mma_m16n8k8_f64": ((8, 4, 8, 8), "f64", "f64"),
+    "mma_m16n8k16_f64": ((16, 8, 8, 8), "f64", "f64"),
+}
 # name: words of the whole of A, B, C and D
 _WMMA = {
     "wmma_m16n16k16_f16": ((128, 128, 128, 128), "f16", "f16"),
@@ -70,6 +75,8 @@ def instruction_probes() -> Iterator[Probe]:
         yield _matrix_probe(name, _SHAPES, "matrix_shapes", 80, WARP_SIZE)
     for name in _FLOATS8:
         yield _matrix_probe(name, _FLOATS8, "matrix_floats8", 89, WARP_SIZE)
+    for name in _DOUBLES:
+        yield _matrix_probe(name, _DOUBLES, "matrix_doubles", 90, WARP_SIZE)
     for name in _WMMA:
         yield _matrix_probe(name, _WMMA, "wmma", 80, 1)
     for name in ("lanes", "arithmetic", "warps", "calls"):

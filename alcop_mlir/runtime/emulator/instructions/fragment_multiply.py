@@ -42,6 +42,14 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _LAYOUTS = ("row", "col")
 _F16_LARGEST = 65504.0
 _SIGNS = ({"s8", "u8"}, {"s4", "u4"}, {"e4m3", "e5m2"})  # types that may be mixed
+# PTX ISA, "mma": rows and depths of each type of A that come here; all have 8 columns.
+_DENSE_SHAPES = {
+    "f16": ((8, 4),),
+    "f64": ((8, 4), (16, 4), (16, 8), (16, 16)),
+    **dict.fromkeys(("s8", "u8"), ((8, 16),)),
+    **dict.fromkeys(("s4", "u4"), ((8, 32), (16, 32), (16, 64))),
+    "b1": ((8, 128), (16, 128), (16, 256)),
+}
 # PTX ISA, "mma.sp": the depths of each type of A; all have 16 rows and 8 columns.
 _SPARSE_DEPTHS = {
     "f16": (16, 32),
@@ -79,7 +87,10 @@ def _operand_types(ins: Instruction) -> tuple[str, str, str, str]:
     """Those of D, A, B and C, which have to go together."""
     d, a, b, c = types_of(ins)
     mixed = any({a, b} <= group for group in _SIGNS)
-    results = ("s32",) if a[0] in "sub" and a != "bf16" else ("f16", "f32", "f64")
+    if a[0] in "sub" and a != "bf16":
+        results = ("s32",)
+    else:
+        results = ("f64",) if a == "f64" else ("f16", "f32")
     fits = ELEMENTS[d].encode is not None and ELEMENTS[c].encode is not None
     if not (a == b or mixed) or not fits or not {d, c} <= set(results):
         raise unsupported(ins)
@@ -209,9 +220,11 @@ def multiply_any(t: Translator, ins: Instruction) -> Op:
     layouts = [part for part in ins.parts if part in _LAYOUTS]
     types = _operand_types(ins)
     d_type, a_type, b_type, c_type = types
+    if n != 8 or (m, k) not in _DENSE_SHAPES.get(a_type, ()):
+        raise unsupported(ins)
     if a_type == "f16":
         places = _quad_pairs(layouts, d_type, c_type)
-    elif layouts == ["row", "col"] and n == 8:
+    elif layouts == ["row", "col"]:
         per_a, per_b = (ELEMENTS[name].per_register for name in (a_type, b_type))
         rows = fragments.accumulator(m)
         places = [

@@ -148,27 +148,59 @@ def test_integers_and_bits(form: Form, a_kind: str, b_kind: str, end: str) -> No
     np.testing.assert_array_equal(got, exact.astype(np.int64).astype(np.int32))
 
 
-@pytest.mark.parametrize("mode", ["", ".rn", ".rz", ".rm", ".rp"])
-def test_f64(mode: str) -> None:
+MODES = ["", ".rn", ".rz", ".rm", ".rp"]
+# Rows and columns of K of the elements of A, by shape: those of the rows 8 and more
+# take turns with the others, and each pair has four columns of its own.
+DOUBLES = {
+    "m8n8k4": [(0, 0)],
+    "m16n8k4": [(0, 0), (8, 0)],
+    "m16n8k8": [(0, 0), (8, 0), (0, 4), (8, 4)],
+    "m16n8k16": [(row, k) for k in (0, 4, 8, 12) for row in (0, 8)],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", DOUBLES)
+def test_f64(shape: str, mode: str) -> None:
     generator = np.random.default_rng(5)
-    a, b = generator.standard_normal((8, 4)), generator.standard_normal((4, 8))
-    c = generator.standard_normal((8, 8)) * 1e-3
+    rows, depth = map(int, shape[1:].split("n8k"))
+    a = generator.standard_normal((rows, depth))
+    b = generator.standard_normal((depth, 8))
+    c = generator.standard_normal((rows, 8)) * 1e-3
+    held = DOUBLES[shape]
 
     def bits(x: np.ndarray) -> np.ndarray:
         return x.view(np.uint64)
 
+    def a_place(lane: int, i: int) -> tuple[int, int]:
+        row, column = held[i]
+        return row + (lane >> 2), column + lane % 4
+
+    count = rows // 4
     given = [
-        registers(bits(a), 64, 1, lambda lane, i: (lane >> 2, lane % 4)),
-        registers(bits(b), 64, 1, lambda lane, i: (lane % 4, lane >> 2)),
-        registers(bits(c), 64, 2, c_place),
+        registers(bits(a), 64, len(held), a_place),
+        registers(
+            bits(b), 64, depth // 4, lambda lane, i: (4 * i + lane % 4, lane >> 2)
+        ),
+        registers(bits(c), 64, count, c_place),
     ]
-    opcode = f"mma.sync.aligned.m8n8k4.row.col{mode}.f64.f64.f64.f64"
-    words = run(opcode, given, 2, result_bits=64)
-    got = placed(words, np.float64, (8, 8), c_place)
-    np.testing.assert_allclose(got, a @ b + c, rtol=0, atol=1e-14)
+    opcode = f"mma.sync.aligned.{shape}.row.col{mode}.f64.f64.f64.f64"
+    words = run(opcode, given, count, result_bits=64, target="sm_90")
+    got = placed(words, np.float64, (rows, 8), c_place)
+    np.testing.assert_allclose(got, a @ b + c, rtol=0, atol=1e-14 * depth / 4)
     if mode in (".rm", ".rp"):
         low, high = (got, exact_sum(a, b, c))
         assert np.all(low <= high) if mode == ".rm" else np.all(low >= high)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in DOUBLES if shape != "m8n8k4"])
+def test_larger_shapes_of_f64_are_of_sm_90(shape: str) -> None:
+    rows, depth = map(int, shape[1:].split("n8k"))
+    sizes = [rows * depth // 32, depth // 4, rows // 4]
+    given = [np.zeros((32, size), np.uint64) for size in sizes]
+    opcode = f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64"
+    with pytest.raises(EmulationError, match="sm_90"):
+        run(opcode, given, rows // 4, result_bits=64, target="sm_89")
 
 
 def exact_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -310,6 +342,10 @@ A4, A2, A1 = "{%a0, %a1, %a2, %a3}", "{%a0, %a1}", "{%a0}"
         f"mma.sync.aligned.m8n8k16.col.row.s32.s8.s8.s32 {A2}, {A1}, {A1}, {A2}",
         f"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {A2}, {A2}, {A1}, {A2}",
         f"mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {A2}, {A1}, {A1}",
+        "mma.sync.aligned.m16n8k4.row.col.f32.f64.f64.f32 "
+        "{%a0, %a1, %a2, %a3}, {%d0, %d1}, {%d0}, {%a0, %a1, %a2, %a3}",
+        "mma.sync.aligned.m8n8k16.row.col.f64.f64.f64.f64 "
+        "{%d0, %d1}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3}, {%d0, %d1}",
         f"mma.sync.aligned.m16n8k32.row.col.s32.s4.s4 {A4}, {A2}, {A1}, {A4}",
         "mma.sp.sync.aligned.m16n8k999999999.row.col.f32.f16.f16.f32 "
         f"{A4}, {A4}, {A4}, {A4}, %a0, 0",
@@ -336,6 +372,6 @@ A4, A2, A1 = "{%a0, %a1, %a2, %a3}", "{%a0, %a1}", "{%a0}"
     ],
 )
 def test_what_is_no_form_is_an_error_of_one_line(text: str) -> None:
-    body = f".reg .b32 %a<4>; .reg .b64 %p; .reg .pred %q;\n{text};\nret;"
+    body = f".reg .b32 %a<4>; .reg .b64 %p, %d<4>; .reg .pred %q;\n{text};\nret;"
     with pytest.raises(EmulationError, match=r"^PTX line 9: [^\n]*$"):
         run_kernel(body, [], [])

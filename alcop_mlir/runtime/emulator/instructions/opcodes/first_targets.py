@@ -35,6 +35,8 @@ def first_target(ins: Instruction) -> int:
         return _BLACKWELL
     if name in _NEW_NAMES or words & _NEW_WORDS or words & _NEW_FORMS.get(name, set()):
         return _HOPPER
+    if name == "mma" and "f64" in words and "m8n8k4" not in words:
+        return _HOPPER
     if any("cluster" in part.split("::") for part in rest):
         return _HOPPER
     if name == "cvt" and _is_new_conversion(rest):

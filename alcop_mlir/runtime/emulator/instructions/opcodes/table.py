@@ -246,6 +246,12 @@ OPCODES = (
             "mma.sync.aligned.m16n8k32", fragment_multiply.multiply_any, "s4", "u4"
         ),
         multiplies("mma.sp.sync.aligned", fragment_multiply.multiply_sparse),
+        *(
+            multiplies(
+                f"mma.sync.aligned.{shape}", fragment_multiply.multiply_any, "f64"
+            )
+            for shape in ("m16n8k4", "m16n8k8", "m16n8k16")
+        ),
         multiplies(
             "mma.sp::ordered_metadata.sync.aligned", fragment_multiply.multiply_sparse
         ),
