@@ -82,6 +82,7 @@ def instruction_probes() -> Iterator[Probe]:
     for name in ("lanes", "arithmetic", "warps", "calls"):
         yield _lanes(name, 80)
     yield _lanes("lanes_floats8", 89)
+    yield _lanes("vector_atomics", 90)
 
 
 def _matrix_probe(

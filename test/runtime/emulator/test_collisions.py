@@ -13,7 +13,7 @@ from alcop_mlir.runtime.emulator.arithmetic.collisions import (
     LastQueues,
     update_in_order,
 )
-from alcop_mlir.runtime.emulator.instructions.memory import UPDATES
+from alcop_mlir.runtime.emulator.instructions.atomics import UPDATES
 
 THREADS, BLOCKS = 256, 3
 

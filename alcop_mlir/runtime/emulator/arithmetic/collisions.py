@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.arithmetic.storage import Array, same_bits
 
 Update = Callable[[Array, Array, Array], Array]
 _ASSOCIATIVE: dict[str, Callable[[Array, Array], Array]] = {
@@ -304,7 +304,7 @@ def _swap_in_rounds(
     """
     count, queues = x.shape[1], q.first.size
     value, found = start.copy(), q.spread(start)
-    hits = np.flatnonzero(x == found)
+    hits = np.flatnonzero(same_bits(x, found))
     if not hits.size:
         return found, value
     copy, entry = np.divmod(hits, count)
@@ -318,7 +318,8 @@ def _swap_in_rounds(
         behind, owner = _ranges(hits + 1, copy * count + q.stop[queue % queues])
         finds = swapped[owner]
         found.reshape(-1)[behind] = finds
-        again = np.flatnonzero(_entries_of(x, len(start), behind) == finds)
+        sought = _entries_of(x, len(start), behind)
+        again = np.flatnonzero(same_bits(sought, finds))
         if not again.size:
             return found, value
         again = again[_first_of_runs(owner[again])]
@@ -407,7 +408,7 @@ def _swaps(x: Array, y: Array, value: np.generic) -> Iterator[int]:
     """The entries that find what they compare with."""
     at, chunk = 0, 64
     while at < x.size:
-        hits = x[at : at + chunk] == value
+        hits = same_bits(x[at : at + chunk], np.asarray(value))
         if not hits.any():
             at += hits.size
             chunk *= 2

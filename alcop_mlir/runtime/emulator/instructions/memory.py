@@ -1,26 +1,15 @@
-"""ld, st, atom and red.
+"""ld and st.
 
-PTX ISA "Data Movement and Conversion Instructions" (ld, st) and "Parallel
-Synchronization and Communication Instructions" (atom, red). Cache operators, eviction
+PTX ISA "Data Movement and Conversion Instructions". Cache operators, eviction
 priorities and prefetch sizes do not change results and are accepted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from alcop_mlir.runtime.emulator.arithmetic.collisions import (
-    Update,
-    reduce_in_order,
-    update_in_order,
-)
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     MOVED_AS,
-    U32,
-    Array,
-    on_halves,
     pack,
     parts,
 )
@@ -32,7 +21,6 @@ from alcop_mlir.runtime.emulator.instructions.translator import (
     constant,
 )
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
-from alcop_mlir.runtime.emulator.machine.releases import Order
 from alcop_mlir.runtime.emulator.machine.warps import Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -40,7 +28,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
     Name,
     Operand,
-    Vector,
     elements,
     space_of,
     unsupported,
@@ -175,96 +162,5 @@ def store(t: Translator, ins: Instruction) -> Op:
         where = Access(cohort, mask, address(R), space, size, ins, **how)
         values = [read(R) for read in reads]
         access.store(where, values[0] if len(values) == 1 else pack(values, whole))
-
-    return run
-
-
-# --- atomics -----------------------------------------------------------------------
-
-
-def _increment(old: Array, b: Array, c: Array) -> Array:
-    return np.where(old >= b, U32.type(0), old + U32.type(1))
-
-
-def _decrement(old: Array, b: Array, c: Array) -> Array:
-    return np.where((old == 0) | (old > b), b, old - U32.type(1))
-
-
-UPDATES: dict[str, Update] = {
-    "add": lambda old, b, c: old + b,
-    "exch": lambda old, b, c: b,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
-    "min": lambda old, b, c: np.minimum(old, b),
-    "max": lambda old, b, c: np.maximum(old, b),
-    "and": lambda old, b, c: old & b,
-    "or": lambda old, b, c: old | b,
-    "xor": lambda old, b, c: old ^ b,
-    "inc": _increment,
-    "dec": _decrement,
-}
-
-
-_DECODED: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add,
-    "min": np.fmin,
-    "max": np.fmax,
-}
-
-
-def decoded_update(name: str, scalar: Scalar) -> Update:
-    """add, min or max of a type whose numbers NumPy does not compute with as stored."""
-    fn = _DECODED[name]
-
-    def one(old: Array, b: Array) -> Array:
-        return scalar.encode(fn(scalar.decode(old), scalar.decode(b)), "rn")
-
-    whole = on_halves(one) if scalar.half is not None else one
-    return lambda old, b, c: whole(old, b)
-
-
-def update_memory(t: Translator, ins: Instruction) -> Op:
-    scalar = ins.type
-    operands = list(ins.operands)
-    if "L2::cache_hint" in ins.parts:
-        operands.pop()
-    if any(isinstance(o, Vector) for o in operands):
-        raise unsupported(ins, "vector atomics")
-    to = operands.pop(0) if ins.parts[0] == "atom" else Name("_")
-    is_asked = isinstance(to, Name) and to.name != "_"
-    write = t.writer(to, scalar.unsigned, ins)
-    name = next((p for p in ins.parts[1:] if p in UPDATES), None)
-    if name is None or len(operands) != (3 if name == "cas" else 2):
-        raise unsupported(ins)
-    update = UPDATES[name]
-    if scalar.is_decoded and name == "add":
-        update, name = decoded_update(name, scalar), f"add of {scalar.name}"
-    space = memory_space(t, ins, operands[0])
-    address, _ = t.base_address(operands[0], ins)
-    b = t.read(operands[1], scalar, ins)
-    c = t.read(operands[2], scalar, ins) if name == "cas" else None
-    order = flags.order_of(ins) or Order(flags.scope_of(ins))
-    how = {"reaches": reaches_cluster(ins), "order": order}
-
-    def run(cohort: Cohort, mask: Mask) -> None:
-        R = cohort.R
-        where = Access(cohort, mask, address(R), space, scalar.size, ins, **how)
-        x = b(R).view(scalar.dtype)
-        y = None if c is None else c(R).view(scalar.dtype)
-        flags.on_order(cohort, mask, order)
-        parts = access.split_generic(where) if space == "generic" else [where]
-        for part in parts:
-            targets = access.atomic_targets(part)
-            if is_asked:
-                flags.on_read(cohort, targets.lanes, part.space, order)
-            flags.on_write(cohort, targets.lanes, part.space, order, updates=True)
-            memory = targets.memory.view(scalar.dtype)
-            first = targets.pick(x)
-            given = first, first if y is None else targets.pick(y)
-            if not is_asked:
-                reduce_in_order(memory, targets.at, name, update, *given)
-                continue
-            known = cohort.batch.last_queues
-            old = update_in_order(memory, targets.at, name, update, *given, known)
-            write(cohort, targets.place(old).view(scalar.unsigned), part.mask)
 
     return run

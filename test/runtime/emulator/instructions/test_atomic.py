@@ -216,3 +216,67 @@ def test_packed_half_atomics() -> None:
     total = np.zeros(2, np.float16)
     run_kernel(body, ["u64", "u64"], [values, total])
     np.testing.assert_array_equal(total, values.sum(axis=0))
+
+
+# 128 bits -----------------------------------------------------------------------------
+
+# As two doubles, some of these are NaN, and some are equal that differ as bits.
+HALVES = (0, 1 << 63, 0x7FF8000000000001, 0x7FF0000000000001, 7)
+WIDE = [(low, high) for low in HALVES for high in HALVES[:3]]
+
+
+@pytest.mark.parametrize("cells", [1, 12, 96])
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("name", ["exch", "cas"])
+def test_of_128_bits(name: str, space: str, cells: int) -> None:
+    """One thread after the other, equal only if all bits are."""
+    generator = np.random.default_rng(cells)
+    pool = [*WIDE, *generator.integers(0, 2**64, (3, 2), np.uint64).tolist()]
+    numbers = np.array(pool, np.uint64)
+    memory = numbers[generator.integers(0, 6, cells)]
+    compared, given = (numbers[generator.integers(0, 6, 96)] for _ in range(2))
+    values = np.stack([compared, given], axis=1) if name == "cas" else given
+    operands = "%x, %y" if name == "cas" else "%y"
+    where = "%w0" if space == "shared" else "%cell"
+    size = 32 if name == "cas" else 16
+    body = f"""{LANE}
+    .reg .b128 %x, %y, %z;
+    .reg .b64 %cells, %cell;
+    .shared .align 16 .b8 tile[{16 * cells}];
+    ld.param.u64 %cells, [p2];
+    rem.u32 %t0, %lane, {cells};
+    setp.lt.u32 %q0, %lane, {cells};
+    mad.wide.u32 %cell, %t0, 16, %cells;
+    mov.u64 %w0, tile;
+    mad.wide.u32 %w0, %t0, 16, %w0;
+    @%q0 ld.global.b128 %z, [%cell];
+    @%q0 st.shared.b128 [%w0], %z;
+    mad.wide.u32 %in, %lane, {size}, %in;
+    ld.global.b128 %x, [%in];
+    ld.global.b128 %y, [%in+{size - 16}];
+    mad.wide.u32 %out, %lane, 16, %out;
+    bar.sync 0;
+    atom.{space}.{name}.b128 %z, [{where}], {operands};
+    bar.sync 0;
+    st.global.b128 [%out], %z;
+    """
+    if space == "shared":
+        body += "@%q0 ld.shared.b128 %z, [%w0];\n@%q0 st.global.b128 [%cell], %z;"
+    got, found = memory.copy(), np.zeros((96, 2), np.uint64)
+    result = run_kernel(
+        body,
+        ["u64"] * 3,
+        [values, found, got],
+        block=(96,),
+        target="sm_90",
+        version="8.3",
+    )
+    assert result.hazards == ()
+    wanted, before = memory.tolist(), []
+    for lane in range(96):
+        old = wanted[lane % cells]
+        before.append(old)
+        if name == "exch" or old == compared[lane].tolist():
+            wanted[lane % cells] = given[lane].tolist()
+    assert found.tolist() == before
+    assert got.tolist() == wanted

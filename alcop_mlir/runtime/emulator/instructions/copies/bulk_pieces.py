@@ -14,8 +14,8 @@ from alcop_mlir.runtime.emulator.arithmetic.floats import flush
 from alcop_mlir.runtime.emulator.arithmetic.storage import UNSIGNED, Array
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
+from alcop_mlir.runtime.emulator.instructions.atomics import UPDATES, decoded_update
 from alcop_mlir.runtime.emulator.instructions.mbarrier import Objects
-from alcop_mlir.runtime.emulator.instructions.memory import UPDATES, decoded_update
 from alcop_mlir.runtime.emulator.instructions.translator import Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import lane_fault

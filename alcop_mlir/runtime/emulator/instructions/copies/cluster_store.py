@@ -16,8 +16,8 @@ from alcop_mlir.runtime.emulator.arithmetic.collisions import reduce_in_order
 from alcop_mlir.runtime.emulator.arithmetic.storage import MOVED_AS, pack
 from alcop_mlir.runtime.emulator.instructions import access
 from alcop_mlir.runtime.emulator.instructions.access import Access
+from alcop_mlir.runtime.emulator.instructions.atomics import UPDATES
 from alcop_mlir.runtime.emulator.instructions.mbarrier import objects, use, widen_of
-from alcop_mlir.runtime.emulator.instructions.memory import UPDATES
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.faults import lane_fault

@@ -20,8 +20,8 @@ _NEW_FORMS = {
     "mbarrier": {"expect_tx", "complete_tx", "try_wait", "relaxed"},
     "fence": {"async", "async::generic", "acquire", "release"},
     "st": {"async"},
-    "red": {"async", "bf16"},
-    "atom": {"b128", "bf16"},
+    "red": {"async", "bf16", "v2", "v4", "v8"},
+    "atom": {"b128", "bf16", "v2", "v4", "v8"},
     **dict.fromkeys(_WITH_BF16, frozenset({"bf16"})),
 }
 _NEW_REGISTERS = ("%clusterid", "%nclusterid", "%cluster_", "%is_explicit_cluster")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from alcop_mlir.runtime.emulator.instructions import (
+    atomics,
     barriers,
     flags,
     matrix_multiply,
@@ -111,7 +112,7 @@ class Opcode:
         """What a strong access, or a fence, of this row orders; None of others."""
         if self.translate is barriers.translate_fence:
             return barriers.memory_order(ins)
-        if self.translate in (memory.load, memory.store, memory.update_memory):
+        if self.translate in (memory.load, memory.store, atomics.update_memory):
             return flags.order_of(ins)
         return None
 

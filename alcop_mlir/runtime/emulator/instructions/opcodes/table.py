@@ -17,6 +17,7 @@ import numpy as np
 from alcop_mlir.runtime.emulator.arithmetic import integers as ints
 from alcop_mlir.runtime.emulator.arithmetic.floats import fma_f32
 from alcop_mlir.runtime.emulator.instructions import (
+    atomics,
     barriers,
     cluster,
     convert,
@@ -214,8 +215,8 @@ OPCODES = (
         Opcode("membar", barriers.translate_fence, counted_as="barrier"),
         Opcode("fence", barriers.translate_fence, counted_as="barrier"),
         mbarrier_rows(),
-        memory_rows("atom", memory.update_memory, reads=True, writes=True),
-        memory_rows("red", memory.update_memory, reads=True, writes=True),
+        memory_rows("atom", atomics.update_memory, reads=True, writes=True),
+        memory_rows("red", atomics.update_memory, reads=True, writes=True),
         exchange("vote.sync", warp.vote),
         # As CUB's inline assembly spells it.
         *(exchange(f"vote.{mode}.sync", warp.vote) for mode in warp.VOTES),
@@ -245,13 +246,13 @@ OPCODES = (
         multiplies(
             "mma.sync.aligned.m16n8k32", fragment_multiply.multiply_any, "s4", "u4"
         ),
-        multiplies("mma.sp.sync.aligned", fragment_multiply.multiply_sparse),
         *(
             multiplies(
                 f"mma.sync.aligned.{shape}", fragment_multiply.multiply_any, "f64"
             )
             for shape in ("m16n8k4", "m16n8k8", "m16n8k16")
         ),
+        multiplies("mma.sp.sync.aligned", fragment_multiply.multiply_sparse),
         multiplies(
             "mma.sp::ordered_metadata.sync.aligned", fragment_multiply.multiply_sparse
         ),
