@@ -126,3 +126,30 @@ def test_a_third_one_needs_a_barrier_of_its_own() -> None:
     run(GIVE + more + more.replace("32", "24"), "")
     with pytest.raises(EmulationError, match="have to synchronise between two"):
         run(GIVE + more + "setmaxnreg.dec.sync.aligned.u32 24;", "")
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "descending"])
+@pytest.mark.parametrize(
+    ("give", "wanted"),
+    [
+        (
+            f"@!%q bra OVER; {GIVE} bra OVER; OVER: bar.warp.sync -1;",
+            "a part of .*wait",
+        ),
+        (
+            f"@%q bra LEFT; {GIVE} bra OVER; LEFT: {GIVE} OVER:",
+            "deadlock: .* a part of",
+        ),
+        (f"@!%q exit; {GIVE}", "setmaxnreg is executed by only a part of a warp"),
+    ],
+    ids=["skipped", "two arms", "ended"],
+)
+def test_lanes_of_a_warp_execute_it_together(
+    give: str, wanted: str, schedule: str
+) -> None:
+    """Lane 3 of each warp is elsewhere: reported, and no endless run."""
+    apart = f"""
+        .reg .b32 %lane; .reg .pred %q;
+        and.b32 %lane, %i, 31; setp.ne.u32 %q, %lane, 3; {give}"""
+    with pytest.raises(EmulationError, match=wanted):
+        run(apart, "", schedule)

@@ -126,7 +126,7 @@ class RegisterPool:
         self.free += given.reshape(self._shape).sum(axis=2)
         wrong = warps & (self.of_thread < count)
         self.of_thread = np.where(warps, count, self.of_thread)
-        self.moved = True
+        self.moved |= bool(warps.any())
         return wrong
 
     def ask(self, warps: Array, count: int) -> Array:
