@@ -362,6 +362,11 @@ def test_copies_waited_for_in_both_ways() -> None:
         ("mbarrier.init.shared.b64 [cells], 1;\n"
          "mbarrier.expect_tx.relaxed.cta.shared.b64 [cells], 1048576;",
          "an mbarrier counts at most 1048575 bytes"),
+        ("mbarrier.init.shared.b64 [cells], 1;\n"
+         "mbarrier.arrive.shared.b64 %d0, [cells];\n"
+         "mbarrier.arrive.shared.b64 %d1, [cells];\n"
+         "mbarrier.test_wait.shared.b64 %p0, [cells], %d0;",
+         "a wait with a state of phase 0 for an mbarrier in phase 2"),
     ],
 )  # fmt: skip
 def test_faults(body: str, wanted: str) -> None:

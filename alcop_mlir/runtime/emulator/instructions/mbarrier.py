@@ -17,6 +17,7 @@ from alcop_mlir.runtime.emulator.instructions.access import Access
 from alcop_mlir.runtime.emulator.instructions.memory import reaches_cluster
 from alcop_mlir.runtime.emulator.instructions.translator import Op, Translator
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
+from alcop_mlir.runtime.emulator.machine.faults import lane_fault
 from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.mbarriers import (
     SIZE,
@@ -237,8 +238,24 @@ def decode_wait(t: Translator, ins: Instruction) -> WaitCall:
         cells, given = mbarriers.cells(lanes), lanes.pick(read(cohort.R))
         if parity:
             return mbarriers.is_odd(cells) != ((given & 1) != 0)
-        return mbarriers.flat("phase")[cells] != phase_of(given)
+        return _is_over(lanes, mbarriers.flat("phase")[cells], phase_of(given))
 
     find = objects(t, at, ins)
     acquires, is_wide = "relaxed" not in ins.parts, "cluster" in ins.parts
     return WaitCall(ins, slot, find, is_over, acquires, is_wide)
+
+
+def _is_over(lanes: Lanes, now: Array, asked: Array) -> Array:
+    """Whether the phases of opaque states are complete, at those that go on `now`.
+
+    PTX ISA "mbarrier.test_wait": states are of the current or of the phase before it.
+    """
+    wrong = (asked != now) & (asked != now - 1)
+    if wrong.any():
+        entry = int(np.argmax(wrong))
+        why = (
+            f"a wait with a state of phase {int(asked[entry])} for an mbarrier in "
+            f"phase {int(now[entry])}: expected one of this phase or the one before,"
+        )
+        raise lane_fault(lanes, entry, why)
+    return asked != now
