@@ -94,8 +94,14 @@ def test_a_loop_without_an_end_meets_the_time_limit() -> None:
         ".entry a(" * 2**16,
         HEAD + ".visible .entry k() {" + " " * 2**19,
         HEAD + ".visible .entry k() {" + "a" * 2**19,
-        HEAD + ".visible .entry k() {" + "l: bra l;" * 2**14 + "}",
-        HEAD + ".visible .entry k() {{" + "l: bra l;" * 2**14 + "}}",
+        HEAD
+        + ".visible .entry k() {"
+        + "".join(f"l{i}: bra l{i};" for i in range(2**14))
+        + "}",
+        HEAD
+        + ".visible .entry k() {{"
+        + "".join(f"l{i}: bra l{i};" for i in range(2**14))
+        + "}}",
         HEAD + ".global .b8 x[] = {" + "1," * 2**16 + "};",
     ],
 )
@@ -110,10 +116,10 @@ def test_reading_takes_time_by_the_length_only(text: str) -> None:
 def test_a_text_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALCOP_MAX_PTX", "100")
     with pytest.raises(EmulationError, match=r"the PTX text: .* expected at most 100;"):
-        run()
+        run(top="// read by no other test\n")
     monkeypatch.setenv("ALCOP_MAX_PTX", "many")
     with pytest.raises(ConfigError, match="ALCOP_MAX_PTX is 'many', expected a whole"):
-        run()
+        run(top="// read by no other test\n")
     monkeypatch.delenv("ALCOP_MAX_PTX")
     run()
 

@@ -342,6 +342,11 @@ def test_copies_waited_for_in_both_ways() -> None:
     [
         ("mbarrier.arrive.shared.b64 %d0, [cells];",
          "there is no mbarrier at shared byte 0 at block (0, 0, 0) warp 0 lane 0"),
+        ("cp.async.mbarrier.arrive.noinc.shared.b64 [cells];",
+         "there is no mbarrier at shared byte 0 at block (0, 0, 0) warp 0 lane 0"),
+        ("mbarrier.init.shared.b64 [cells], 1;\nmbarrier.inval.shared.b64 [cells];\n"
+         "cp.async.mbarrier.arrive.noinc.shared.b64 [cells];",
+         "there is no mbarrier at shared byte 0"),
         ("mbarrier.init.shared.b64 [cells], 0;",
          "an mbarrier expects 1 to 1048575 arrivals, not 0"),
         ("mbarrier.init.shared.b64 [cells+8], 2;\n"

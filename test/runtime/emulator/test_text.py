@@ -52,6 +52,13 @@ REGISTERS = ".reg .b32 %r; .reg .b64 %p;"
         HEADER
         + ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
         + f".visible .entry k(.param .u64 p0) {{ {REGISTERS} {SEVEN} }}",
+        HEADER.replace("\n", " ")
+        + f".visible.entry k(.param.u64 p0){{.reg.b32%r;.reg.b64%p;{SEVEN}}}",
+        HEADER
+        + ".global .u32 a = 1; .visible.global.u32 b = 7; .const .u32 c;"
+        + f".entry k(.param .u64 p0) {{ {REGISTERS} "
+        + SEVEN.replace("mov.u32 %r, 7", "ld.global.u32 %r, [b]")
+        + "}",
     ],
     ids=[
         "one line",
@@ -63,6 +70,8 @@ REGISTERS = ".reg .b32 %r; .reg .b64 %p;"
         "crlf",
         "debug target",
         "declaration",
+        "header of one line, no blanks",
+        "variables of one line",
     ],
 )
 def test_same_kernel(text: str) -> None:

@@ -6,6 +6,8 @@ priorities and prefetch sizes do not change results and are accepted.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
@@ -33,6 +35,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     unsupported,
 )
 
+_VECTOR = re.compile(r"v\d+")
 MAX_VECTOR_BYTES = 16  # PTX ISA: .v8 and 32-byte vectors are sm_100 and later
 
 
@@ -69,6 +72,9 @@ def accessed_bytes(ins: Instruction) -> int:
 def _vector(ins: Instruction, operand: Operand) -> tuple[tuple[Operand, ...], int]:
     """The elements of the vector that is moved, and its size in bytes."""
     items = elements(operand)
+    named = next((part for part in ins.parts if _VECTOR.fullmatch(part)), "v1")
+    if named not in ("v1", "v2", "v4", "v8") or int(named[1:]) != len(items):
+        raise unsupported(ins, f".{named} of {len(items)} registers")
     size = ins.type.size * len(items)
     if size > MAX_VECTOR_BYTES:
         raise unsupported(ins, f"vectors of more than {MAX_VECTOR_BYTES} bytes")

@@ -25,7 +25,7 @@ from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.waiting import Waited
 from alcop_mlir.runtime.emulator.machine.warpgroups import WARPS, PendingMultiply
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask, compact
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, groups_left
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,7 @@ class GroupWait(Waited):
 
 def decode(t: Translator, ins: Instruction) -> GroupWait:
     """Reads wgmma.wait_group."""
-    newest = ins.operands[0]
-    if not isinstance(newest, Integer) or newest.value < 0:
-        raise unsupported(ins, "expected an immediate count")
-    return GroupWait(ins, newest.value)
+    return GroupWait(ins, groups_left(ins))
 
 
 def _groups(cohort: Cohort) -> Array:

@@ -53,7 +53,7 @@ _NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:\.[xyzwrgba])?$")
 _COLOURS = dict(zip("rgba", "xyzw", strict=True))
 _SELECTED = re.compile(r"([%$_A-Za-z][\w$%]*)\.([bh][0-7]{1,4})$")
 _MINUS = re.compile(r"-\s*([%$_A-Za-z][\w$%]*(?:\.[bh][0-7]{1,4})?)$")
-_DECLARATION = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)", re.S)
+_DECLARATION = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s*(.*)", re.S)
 _REGISTER = re.compile(r"\s*([%$\w]+)(?:<(\d+)>)?\s*(?:,|$)")
 _DROPPED = (".pragma", ".alignas", ".noreturn")
 
@@ -95,7 +95,7 @@ class Body:
             if kind == "text":
                 self.statement(found["text"], line)
             elif kind == "label":
-                self.label(found["label"])
+                self.label(found["label"], line)
             elif kind == "loc":
                 self.location(found["loc"])
             elif kind == "bad":
@@ -220,8 +220,10 @@ class Body:
             return self.scopes[-1][name]
         return name
 
-    def label(self, name: str) -> None:
+    def label(self, name: str, line: int) -> None:
         """A label inside `{ }` is known there only, also before it is declared."""
+        if name in (self.scopes[-1] if len(self.scopes) > 1 else self.kernel.labels):
+            fail(line, f"`{name}` is declared twice")
         if len(self.scopes) > 1:
             self.renames += 1
             inner = f"{name}#{self.renames}"
@@ -264,6 +266,8 @@ class Body:
         if _NAME.match(text):
             return self.named(self.resolve(text) if len(self.scopes) > 1 else text)
         value = read_literal(text)
+        if isinstance(value, Integer) and value.value.bit_length() > 64:
+            fail(line, f"a number of more than 64 bits: `{text}`")
         if value is not None:
             return value
         if text.startswith("["):

@@ -18,8 +18,8 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 )
 
 _PARAMETER = re.compile(
-    r"\.(?P<space>param|reg)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
-    r"\.(?P<type>\w+)\s+"
+    r"\.(?P<space>param|reg)\s*(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"\.(?P<type>\w+)\s*"
     r"(?:\.ptr\s*(?:\.(?:global|const|shared|local)\s*)?(?:\.align\s+\d+\s+)?)?"
     r"(?:\.align\s+\d+\s+)?(?P<name>[\w$%]+)(?:\s*\[\s*(?P<count>\d+)\s*\])?$"
 )

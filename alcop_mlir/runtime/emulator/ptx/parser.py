@@ -70,7 +70,7 @@ def _header(text: str) -> tuple[tuple[int, int], str]:
             f"PTX ISA version {version[0]}.{version[1]} is outside the emulator's "
             f"subset (7.0 to 9.x)"
         )
-    found = re.search(r"^[ \t]*\.target\s+([\w]+)", text, re.M)
+    found = re.search(r"^[^;{}]*?\.target\s+([\w]+)", text)
     if found is None:
         raise EmulationError("this is not PTX: no .target directive was found")
     target = found[1]
@@ -78,7 +78,7 @@ def _header(text: str) -> tuple[tuple[int, int], str]:
         raise EmulationError(
             f"target {target} is outside the emulator's subset ({', '.join(TARGETS)})"
         )
-    if re.search(r"^[ \t]*\.address_size\s+32", text, re.M):
+    if re.search(r"^[^;{}]*?\.address_size\s+32", text):
         raise EmulationError("expected .address_size 64, got 32")
     return version, target
 
@@ -166,7 +166,7 @@ def _read_variables(module: Module, text: str, spans: list[tuple[int, int]]) -> 
     for start, stop in [*spans, (len(text), len(text))]:
         outside = text[position : text.rfind(";", position, start) + 1]
         for found in re.finditer(
-            r"^[ \t]*((?:\.(?:visible|extern|weak|common)\s+)*"
+            r"(?:^|(?<=;))[ \t]*((?:\.(?:visible|extern|weak|common)\s*)*"
             r"\.(?:shared|global|const)\b[^;]*);",
             outside,
             re.M,

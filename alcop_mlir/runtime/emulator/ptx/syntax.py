@@ -13,6 +13,7 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 
 _MAX_SHOWN = 300  # characters of an instruction, in a message
+_MOST_GROUPS = 2**31 - 1  # that a wait may leave in flight
 SPACES = ("shared", "local", "global", "const", "param")
 
 
@@ -218,3 +219,11 @@ def unsupported(ins: Instruction, why: str = "") -> EmulationError:
     return EmulationError(
         f"PTX line {ins.line}: instruction not supported by the emulator: {text}{tail}"
     )
+
+
+def groups_left(ins: Instruction) -> int:
+    """How many groups a wait_group, of any kind of copy, may leave in flight."""
+    count = ins.operands[0]
+    if not isinstance(count, Integer) or not 0 <= count.value <= _MOST_GROUPS:
+        raise unsupported(ins, f"expected a number from 0 to {_MOST_GROUPS}")
+    return count.value

@@ -18,11 +18,11 @@ from alcop_mlir.runtime.emulator.ptx.scalars import SCALARS, Scalar
 from alcop_mlir.runtime.emulator.ptx.syntax import Float, Integer, Reference, Variable
 
 _HEAD = re.compile(
-    r"(?P<links>(?:\.(?:visible|extern|weak|common)\s+)*)"
+    r"(?P<links>(?:\.(?:visible|extern|weak|common)\s*)*)"
     r"\.(?P<space>shared|local|global|const)\s*"
     r"(?P<how>(?:\.align\s+\d+\s*|\.v[24]\s+"
     r"|\.attribute\s*\((?:[^()]|\([^()]*\))*\)\s*)*)"
-    r"\.(?P<type>\w+)\s+(?P<names>.*)",
+    r"\.(?P<type>\w+)\s*(?P<names>.*)",
     re.S,
 )
 _NAMED = re.compile(

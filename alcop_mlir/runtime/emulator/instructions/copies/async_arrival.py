@@ -80,6 +80,7 @@ def issue(t: Translator, ins: Instruction) -> Op:
 
     def run(cohort: Cohort, mask: Mask) -> None:
         batch, lanes = cohort.batch, use(cohort, find(cohort, mask)).widened()
+        batch.mbarriers.cells(lanes)  # they are there by now, not only at the arrival
         if holds:
             batch.mbarriers.hold(lanes)
         flight = CopyArrival(cohort, lanes)

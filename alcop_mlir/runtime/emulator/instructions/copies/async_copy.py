@@ -25,7 +25,12 @@ from alcop_mlir.runtime.emulator.machine.memory import POISON
 from alcop_mlir.runtime.emulator.machine.pending_copy import PendingCopy
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.scalars import PRED, U32T
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Integer, unsupported
+from alcop_mlir.runtime.emulator.ptx.syntax import (
+    Instruction,
+    Integer,
+    groups_left,
+    unsupported,
+)
 
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}  # PTX ISA, cp.async: cp-size by cache operator
 
@@ -171,9 +176,7 @@ def _commit(cohort: Cohort, mask: Mask, ins: Instruction) -> None:
 
 
 def wait_group(t: Translator, ins: Instruction) -> Op:
-    if not isinstance(ins.operands[0], Integer):
-        raise unsupported(ins, "expected an immediate count")
-    newest = ins.operands[0].value
+    newest = groups_left(ins)
     return lambda cohort, mask: _wait(cohort, mask, newest, ins)
 
 

@@ -21,8 +21,7 @@ from alcop_mlir.runtime.emulator.machine.pending_copy import PendingStore
 from alcop_mlir.runtime.emulator.machine.warps import LANES, Mask
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Instruction,
-    Integer,
-    unsupported,
+    groups_left,
 )
 
 
@@ -125,9 +124,7 @@ def commit_group(t: Translator, ins: Instruction) -> Op:
 
 def wait_group(t: Translator, ins: Instruction) -> Op:
     """cp.async.bulk.wait_group, with or without .read."""
-    if not isinstance(ins.operands[0], Integer):
-        raise unsupported(ins, "expected an immediate count")
-    newest = ins.operands[0].value
+    newest = groups_left(ins)
 
     def run(cohort: Cohort, mask: Mask) -> None:
         limit = cohort.bulk_committed - newest
