@@ -1,10 +1,10 @@
 """Lanes that wait, and what ends when no other can run.
 
-A test_wait or try_wait whose phase is not complete fails when lanes are there for the
-first time, unless copies land early: who tries once, and waits elsewhere if that fails,
-has to wait. After that it puts its lanes aside, so that spin loops cost nothing: PTX
-lets try_wait suspend a thread, and any thread may be slow. They test again when some
-phase has ended. When no lane of the batch can go on, first ends
+A test_wait or try_wait whose phase is not complete fails once, the first time that
+lanes are there since it went well, unless copies land early: who tries once, and waits
+elsewhere if that fails, has to wait. After that it puts its lanes aside, so that spin
+loops cost nothing: PTX lets try_wait suspend a thread, and any thread may be slow. They
+test again when some phase has ended. When no lane of the batch can go on, first ends
 what is in flight for an mbarrier that somebody waits for, the oldest first: the last
 moment that PTX allows. Without one the lanes go on with false, as loops may have other
 work; after `TRIES` times in a row in which no phase has ended, it is a deadlock.
@@ -42,7 +42,7 @@ class Waits:
         self.batch = batch
         self.waiting: list[_Waiting] = []
         self._told: dict[tuple[Cohort, int], Array] = {}  # who goes on with false
-        self._tried: dict[tuple[Cohort, int], Array] = {}  # who has been there
+        self._tried: dict[tuple[Cohort, int], Array] = {}  # who has failed there
         self._fruitless = 0
 
     def reach(self, cohort: Cohort, pc: int, call: Waited, mask: Mask) -> None:
@@ -55,7 +55,7 @@ class Waits:
         if told is not None and call.may_fail:
             go = go | (on & told)
         if call.may_fail and not self.batch.early:
-            go = go | self._first(cohort, pc, on)
+            go = go | self._first(cohort, pc, on, ready)
         go, stay = _alike(go), _alike(on & ~go)
         if stay.any():
             self.waiting.append(_Waiting(cohort, pc, call, stay))
@@ -68,12 +68,14 @@ class Waits:
             cohort.put(call.slot, ready, gone)
         cohort.push(pc + 1, gone)
 
-    def _first(self, cohort: Cohort, pc: int, on: Array) -> Array:
-        """Those of the lanes that are at this wait for the first time."""
+    def _first(self, cohort: Cohort, pc: int, on: Array, ready: Array) -> Array:
+        """Those of the lanes that fail here for the first time since it went well."""
+        failed = on & ~ready
         known = self._tried.get((cohort, pc))
-        fresh = on if known is None else on & ~known
-        if fresh.any():
-            self._tried[cohort, pc] = _alike(on if known is None else on | known)
+        if known is None:
+            known = np.zeros((1, 1, 1), bool)
+        fresh = failed & ~known
+        self._tried[cohort, pc] = _alike(failed | (known & ~on))
         return fresh
 
     @property

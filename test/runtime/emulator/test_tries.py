@@ -64,3 +64,44 @@ def test_who_does_not_wait_after_it_is_found(how: str) -> None:
         "write-after-read",
         "uninitialised-read",
     }
+
+
+ROUNDS = """
+    .shared .align 8 .b8 bar[8];
+    .shared .align 4 .b8 cells[128];
+    .reg .b32 %i, %at, %v, %bit; .reg .b64 %d, %out; .reg .pred %p, %q;
+    ld.param.u64 %out, [p0];
+    mov.u32 %i, %tid.x; and.b32 %at, %i, 31; shl.b32 %at, %at, 2;
+    mov.u32 %v, cells; add.u32 %at, %at, %v; mov.u32 %bit, 0;
+    setp.ne.u32 %p, %i, 0;
+    @!%p mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    setp.ge.u32 %p, %i, 32;
+    @%p mbarrier.arrive.shared.b64 %d, [bar];
+    bar.sync 0;
+    @%p bra WRITE;
+TRY:
+    mbarrier.try_wait.parity.shared.b64 %q, [bar], %bit;
+    LOOP
+    add.u32 %bit, %bit, 1;
+    setp.lt.u32 %q, %bit, 2;
+    @%q bra TRY;
+    ld.shared.u32 %v, [%at];
+    mad.wide.u32 %out, %i, 4, %out;
+    st.global.u32 [%out], %v;
+    ret;
+WRITE:
+    st.shared.u32 [%at], %i;
+    mbarrier.arrive.shared.b64 %d, [bar];
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("loop", "is_right"), [("@!%q bra TRY;", True), ("", False)])
+def test_a_wait_that_went_well_may_fail_later(loop: str, is_right: bool) -> None:
+    """The first phase is over when it is tried, the second one is not."""
+    text = module(ROUNDS.replace("LOOP", loop), ["u64"], target="sm_90", version="8.0")
+    out = np.zeros(32, np.uint32)
+    result = launch(text, None, (1,), (64,), [out], visibility="late")
+    assert (result.hazards == ()) == is_right
+    assert not is_right or out.tolist() == [*range(32, 64)]
