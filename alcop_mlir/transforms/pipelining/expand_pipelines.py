@@ -35,9 +35,8 @@ The steady state runs a multiple of the slot period S, and only iterations in wh
 stream has reached the end, so that it needs no predicate. Where copies compute the
 remaining extent of a step, `min(step, upper - %k)`, one more iteration is left to the
 tail, so that all steps of the steady state are whole. The tail commits empty groups,
-so that wait counts stay the same; its loads stay at the last tile, and of a known trip
-count nothing waits for a tile that is not there. Any trip count is supported, 0
-included.
+so that wait counts stay the same; its loads stay at the last tile. Any trip count is
+supported, 0 included.
 
 With `tail = "wrap"` in the plan no iteration has a predicate: at its end a stream
 starts again at the loop's first tile, and what it copies there is never used (ALCOP's

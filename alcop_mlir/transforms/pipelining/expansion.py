@@ -254,16 +254,8 @@ class Expansion:
             return
         if not first:
             primitives.release()
-        group = state.groups.pop(0)
-
-        def wait() -> list[Any]:
-            primitives.wait(group)
-            primitives.acquire()
-            return []
-
-        # A tile that is not there is not waited for, where LLVM knows the tail.
-        exists: Any = guard(tile) if self.trips else True
-        _guarded(exists, wait, [])
+        primitives.wait(state.groups.pop(0))
+        primitives.acquire()
 
     def _copy_tile(
         self,

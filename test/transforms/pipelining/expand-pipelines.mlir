@@ -77,18 +77,10 @@ func.func @shared_only(%A: memref<64x512xf16>, %D: memref<64xf16>, %i: index) {
 // CHECK:         %[[SUM2:.*]] = arith.addf %[[SUM1]], %[[F1]]
 // CHECK:         scf.yield %[[SUM2]], {{.*}}, %[[F2]]
 // CHECK:       } {alcop.unroll = 2 : i64}
-// A tile that is not there is not waited for.
 // CHECK:       scf.for
 // CHECK:         vector.transfer_read
-// CHECK:         "alcop.consumer_release"
-// CHECK-NEXT:    scf.if
-// CHECK-NEXT:      "alcop.consumer_wait"
-// CHECK-NEXT:      "alcop.producer_acquire"
-// CHECK-NEXT:    }
 // CHECK:         scf.if
 // CHECK:           "alcop.async_copy"
-// CHECK:         }
-// CHECK-NEXT:    "alcop.producer_commit"
 // CHECK-NOT:     scf.if
 // CHECK:         arith.select
 // CHECK:         vector.transfer_read
