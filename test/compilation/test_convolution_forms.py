@@ -403,10 +403,11 @@ def test_several_schedules_fit_what_is_asked(
 
 
 def test_a_block_that_no_chosen_warp_fits_gets_smaller_warps() -> None:
-    assert _launches(1024, 128, "block=32,32,16") == 1
+    """Of rules, not of a model, which may choose warps that fit."""
+    assert _launches(1024, 128, "block=16,16,16", "model=false") == 1
 
 
-def _launches(channels: int, filters: int, asked: str) -> int:
+def _launches(channels: int, filters: int, asked: str, options: str = "") -> int:
     """Kernels of a convolution of open batch, with what is asked of their schedules."""
     case = Form(
         layouts="nhwc hwcf nhwf",
@@ -414,7 +415,7 @@ def _launches(channels: int, filters: int, asked: str) -> int:
         windows=dict.fromkeys("hw", Window(7, 3 if asked else 7)),
         open="n",
     )
-    select = f"alcop-select-schedule{{schedule='{asked}'}}"
+    select = f"alcop-select-schedule{{schedule='{asked}' {options}}}"
     steps = f"func.func({select},alcop-add-variants,alcop-split-k,alcop-tile-to-blocks)"
     source = inputs.read(case.text())
     with source.module.context:
