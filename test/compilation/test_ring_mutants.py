@@ -42,6 +42,7 @@ STRICT = "waits for more"
 FIRST = "the slot of the first iteration is 0"
 UNUSED = "the first iterations free nothing"
 ALONE = "in a single block a barrier orders the init of an mbarrier"
+HALVES = "an iteration is two groups, both of the one whose slot is freed have ended"
 SOME = "there was an iteration"
 TRIPS = "a tile has five iterations"
 # Of clusters, whose loops are those of other kernels.
@@ -58,12 +59,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "any K": {
         **EVERYWHERE,
         "nvvm.fence.mbarrier.init left out, 1": ALONE,
+        "nvvm.wgmma.wait.group.sync.aligned before the last, 1": HALVES,
         "arith.cmpi number -1, 9": SOME,
     },
     "clusters": {
         "nvgpu.mbarrier.arrive.expect_tx behind the next, 1": ORDER,
         "nvgpu.tma.async.load behind the next, 1": ORDER,
         "nvgpu.mbarrier.try_wait.parity slot 0, 2": FIRST,
+        "nvvm.wgmma.wait.group.sync.aligned before the last, 1": HALVES,
         "nvvm.wgmma.wait.group.sync.aligned -1, 1": STRICT,
     },
     "tiles": {

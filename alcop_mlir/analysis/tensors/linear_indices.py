@@ -95,8 +95,9 @@ def _before(
     if op.name == "tensor.expand_shape":
         shape = op.results[0].type.shape
         return tuple(_merged(indices, group, shape) for group in groups_of(op))
-    found: dict[int, Linear] = {}
     shape = op.operands[0].type.shape
+    # Those of size 1, where a scalar is what is left.
+    found = {number: Linear() for number in range(len(shape))}
     for index, group in zip(indices, groups_of(op), strict=True):
         digits = _digits(index, [shape[number] for number in group], extents)
         if digits is None:

@@ -218,8 +218,6 @@ OPCODES = (
         memory_rows("atom", atomics.update_memory, reads=True, writes=True),
         memory_rows("red", atomics.update_memory, reads=True, writes=True),
         exchange("vote.sync", warp.vote),
-        # As CUB's inline assembly spells it.
-        *(exchange(f"vote.{mode}.sync", warp.vote) for mode in warp.VOTES),
         exchange("match.any.sync", warp.match_values),
         exchange("match.all.sync", warp.match_values),
         replace(exchange("activemask", warp.active_mask), meets=""),
