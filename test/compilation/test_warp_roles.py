@@ -407,9 +407,10 @@ def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:
     ("sizes", "block", "split_k"),
     [
         ((8192, 8192, 8192), (128, 256, 64), 1),
-        # Few blocks: smaller tiles, and K in parts.
+        # Few blocks: smaller tiles, and K in parts where that gains more than a tenth.
         ((1024, 1024, 1024), (64, 128, 64), 1),
-        ((512, 512, 4096), (64, 128, 64), 4),
+        ((512, 512, 4096), (64, 64, 64), 1),
+        ((256, 256, 8192), (64, 64, 64), 4),
         # Few rows, a short K, rows that are 500 bytes: as on other targets.
         ((16, 4096, 4096), None, 1),
         ((4096, 4096, 64), None, 1),
