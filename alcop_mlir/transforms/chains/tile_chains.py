@@ -56,10 +56,12 @@ alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from alcop_mlir import diagnostics
-from alcop_mlir.analysis.ir.loops import made_by
+from alcop_mlir.analysis.ir.loops import defining_op, made_by
+from alcop_mlir.analysis.ir.memory import VIEW_OPS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.passes import build
@@ -181,9 +183,17 @@ def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:
     """Views that are made in the region, made again in front of it."""
     views: dict[ir.Value, ir.Value] = {}
     for op in chain.op.regions[0].blocks[0].operations:
-        if op.operation.name in ("memref.expand_shape", "memref.subview"):
+        if op.operation.name in VIEW_OPS and _is_outside(op.operands[0], chain, views):
             build.clone(op.operation, views)
     return views
+
+
+def _is_outside(
+    value: ir.Value, chain: TiledChain, views: Mapping[ir.Value, ir.Value]
+) -> bool:
+    """Whether a memref is there in front of the region, or a view made there is."""
+    op = defining_op(value)
+    return op is None or op.parent != chain.op or value in views
 
 
 def _erase(region: ir.Operation) -> None:

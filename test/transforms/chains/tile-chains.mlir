@@ -375,6 +375,87 @@ func.func @view_inside(%arg0: memref<40x32xf16>, %arg1: memref<32x100xf16>, %arg
 
 // -----
 
+// What a chain reads may be a view made in it: rows put together, of rows put apart.
+// CHECK-LABEL: @collapsed_inside(
+// CHECK-SAME:    %[[Q:.*]]: memref<5x8x32xf16>
+// CHECK:       %[[ROWS:.*]] = memref.collapse_shape %[[Q]]
+// CHECK:       gpu.launch
+// CHECK:         memref.cast %[[ROWS]]
+#map = affine_map<(d0, d1, d2) -> (d0, d2)>
+#map1 = affine_map<(d0, d1, d2) -> (d2, d1)>
+#map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+#map3 = affine_map<(d0, d1) -> (d0, d1)>
+#map4 = affine_map<(d0, d1) -> (d0)>
+func.func @collapsed_inside(%arg0: memref<5x8x32xf16>, %arg1: memref<32x100xf16>, %arg2: memref<100x32xf16>) -> memref<5x8x32xf32> {
+  %cst = arith.constant 1.44269502 : f32
+  %cst_0 = arith.constant 0xFF800000 : f32
+  %cst_1 = arith.constant 0.000000e+00 : f32
+  %0 = scf.execute_region -> memref<5x8x32xf32> no_inline {
+    %alloc = memref.alloc() {alignment = 64 : i64} : memref<40x32xf32>
+    %rows = memref.collapse_shape %arg0 [[0, 1], [2]] : memref<5x8x32xf16> into memref<40x32xf16>
+    %alloc_2 = memref.alloc() {alignment = 64 : i64} : memref<40x100xf32>
+    linalg.fill ins(%cst_1 : f32) outs(%alloc_2 : memref<40x100xf32>)
+    linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%rows, %arg1 : memref<40x32xf16>, memref<32x100xf16>) outs(%alloc_2 : memref<40x100xf32>) attrs =  {alcop.chain = {batch = 0 : i64, role = "scores", scale = 1.4426950408889634 : f64, start = 0xFFF0000000000000 : f64}} {
+    ^bb0(%in: f16, %in_4: f16, %out: f32):
+      %1 = arith.extf %in : f16 to f32
+      %2 = arith.extf %in_4 : f16 to f32
+      %3 = arith.mulf %1, %2 : f32
+      %4 = arith.addf %out, %3 : f32
+      linalg.yield %4 : f32
+    }
+    linalg.generic {indexing_maps = [#map3, #map3], iterator_types = ["parallel", "parallel"]} ins(%alloc_2 : memref<40x100xf32>) outs(%alloc_2 : memref<40x100xf32>) attrs =  {alcop.chain = {role = "elements"}} {
+    ^bb0(%in: f32, %out: f32):
+      %1 = linalg.index 1 : index
+      %2 = arith.index_cast %1 : index to i32
+      %3 = linalg.index 0 : index
+      %4 = arith.index_cast %3 : index to i32
+      %5 = arith.cmpi sle, %2, %4 : i32
+      %6 = arith.select %5, %in, %cst_0 : f32
+      linalg.yield %6 : f32
+    }
+    %alloc_3 = memref.alloc() {alignment = 64 : i64} : memref<40xf32>
+    linalg.fill ins(%cst_0 : f32) outs(%alloc_3 : memref<40xf32>)
+    linalg.generic {indexing_maps = [#map3, #map4], iterator_types = ["parallel", "reduction"]} ins(%alloc_2 : memref<40x100xf32>) outs(%alloc_3 : memref<40xf32>) attrs =  {alcop.chain = {role = "maximum"}} {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.maximumf %in, %out : f32
+      linalg.yield %1 : f32
+    }
+    linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel"]} ins(%alloc_2, %alloc_3 : memref<40x100xf32>, memref<40xf32>) outs(%alloc_2 : memref<40x100xf32>) attrs =  {alcop.chain = {role = "weights"}} {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %1 = arith.subf %in, %in_4 : f32
+      %2 = arith.mulf %1, %cst : f32
+      %3 = math.exp2 %2 : f32
+      linalg.yield %3 : f32
+    }
+    linalg.fill ins(%cst_1 : f32) outs(%alloc_3 : memref<40xf32>)
+    linalg.generic {indexing_maps = [#map3, #map4], iterator_types = ["parallel", "reduction"]} ins(%alloc_2 : memref<40x100xf32>) outs(%alloc_3 : memref<40xf32>) attrs =  {alcop.chain = {role = "total"}} {
+    ^bb0(%in: f32, %out: f32):
+      %1 = arith.addf %in, %out : f32
+      linalg.yield %1 : f32
+    }
+    linalg.fill ins(%cst_1 : f32) outs(%alloc : memref<40x32xf32>)
+    linalg.generic {indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel", "parallel", "reduction"]} ins(%alloc_2, %arg2 : memref<40x100xf32>, memref<100x32xf16>) outs(%alloc : memref<40x32xf32>) attrs =  {alcop.chain = {role = "contracted"}} {
+    ^bb0(%in: f32, %in_4: f16, %out: f32):
+      %1 = arith.truncf %in : f32 to f16
+      %2 = arith.extf %1 : f16 to f32
+      %3 = arith.extf %in_4 : f16 to f32
+      %4 = arith.mulf %2, %3 : f32
+      %5 = arith.addf %out, %4 : f32
+      linalg.yield %5 : f32
+    }
+    linalg.generic {indexing_maps = [#map3, #map4, #map3], iterator_types = ["parallel", "parallel"]} ins(%alloc, %alloc_3 : memref<40x32xf32>, memref<40xf32>) outs(%alloc : memref<40x32xf32>) attrs =  {alcop.chain = {role = "result"}} {
+    ^bb0(%in: f32, %in_4: f32, %out: f32):
+      %1 = arith.divf %in, %in_4 : f32
+      linalg.yield %1 : f32
+    }
+    %view = memref.expand_shape %alloc [[0, 1], [2]] output_shape [5, 8, 32] : memref<40x32xf32> into memref<5x8x32xf32>
+    scf.yield %view : memref<5x8x32xf32>
+  }
+  return %0 : memref<5x8x32xf32>
+}
+
+// -----
+
 // Other regions are left unchanged.
 // CHECK-LABEL: @other(
 // CHECK:       scf.execute_region
