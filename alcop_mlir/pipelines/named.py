@@ -114,8 +114,9 @@ PREPARE = (
     "func.func(alcop-narrow-doubles,alcop-decompose-softmax,alcop-split-zero-points,"
     "alcop-drop-unused-results,"
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
-    "alcop-propagate-layouts,canonicalize,cse,alcop-sink-transposes,canonicalize,"
-    "alcop-fold-paddings,alcop-fill-channels,alcop-fold-concats,alcop-fold-transposes,"
+    "alcop-propagate-layouts,canonicalize,cse,alcop-fold-concats,canonicalize,"
+    "alcop-sink-transposes,canonicalize,"
+    "alcop-fold-paddings,alcop-fill-channels,alcop-fold-transposes,"
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
     "alcop-join-contractions,canonicalize,cse,alcop-pair-columns,canonicalize)",
     "alcop-prepare-weights",

@@ -50,6 +50,8 @@ _TEXT = """\
 #own = affine_map<(LOOPS) -> (b, t, h, p, c)>
 #table = affine_map<(LOOPS) -> AT>
 #made = affine_map<(LOOPS) -> (LOOPS)>
+#heads = affine_map<(b, t, h, c) -> (b, t, h, c)>
+#places = affine_map<(b, t, h, c) -> (t, c)>
 func.func @f(%x: tensor<MxKxf16>, %w: tensor<NxKxf16> MARK, %bias: tensor<Nxf16> MARK,
     %cos: tensor<TABLExf32>, %sin: tensor<TABLExf32>) -> (tensor<KINDS>) {
   %zero = arith.constant 0.0 : f32
@@ -94,6 +96,47 @@ BODY    %u = arith.truncf %z : f32 to f16
   return RETURNED : tensor<KINDS>
 }
 """
+# As transformers writes it: x * cos + cat(-right, left) * sin, in ops of their own.
+_PUT_TOGETHER = """\
+  %en = tensor.empty() : tensor<HALVESxf16>
+  %n = linalg.generic {indexing_maps = [#heads, #heads], iterator_types = [FOUR]}
+    ins(%r : tensor<HALVESxf16>) outs(%en : tensor<HALVESxf16>) {
+  ^bb0(%a: f16, %o: f16):
+    %t = arith.negf %a : f16
+    linalg.yield %t : f16
+  } -> tensor<HALVESxf16>
+  %t = tensor.concat dim(3) %n, %l : (tensor<HALVESxf16>, tensor<HALVESxf16>)
+         -> tensor<WHOLExf16>
+  %ef = tensor.empty() : tensor<WHOLExf32>
+  %m0 = linalg.generic {indexing_maps = [#heads, #places, #heads],
+      iterator_types = [FOUR]}
+    ins(%e, %cos : tensor<WHOLExf16>, tensor<TABLExf32>)
+    outs(%ef : tensor<WHOLExf32>) {
+  ^bb0(%a: f16, %b: f32, %o: f32):
+    %wa = arith.extf %a : f16 to f32
+    %z = arith.mulf %wa, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<WHOLExf32>
+  %m1 = linalg.generic {indexing_maps = [#heads, #places, #heads],
+      iterator_types = [FOUR]}
+    ins(%t, %sin : tensor<WHOLExf16>, tensor<TABLExf32>)
+    outs(%ef : tensor<WHOLExf32>) {
+  ^bb0(%a: f16, %b: f32, %o: f32):
+    %wa = arith.extf %a : f16 to f32
+    %z = arith.mulf %wa, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<WHOLExf32>
+  %ez = tensor.empty() : tensor<WHOLExf16>
+  %q = linalg.generic {indexing_maps = [#heads, #heads, #heads],
+      iterator_types = [FOUR]}
+    ins(%m0, %m1 : tensor<WHOLExf32>, tensor<WHOLExf32>)
+    outs(%ez : tensor<WHOLExf16>) {
+  ^bb0(%a: f32, %b: f32, %o: f16):
+    %z = arith.addf %a, %b : f32
+    %u = arith.truncf %z : f32 to f16
+    linalg.yield %u : f16
+  } -> tensor<WHOLExf16>
+"""
 
 
 @dataclass(frozen=True)
@@ -104,6 +147,8 @@ class Rotated:
     first, more: heads before and behind those that rotate
     mark:  of the weight and the bias
     reads_own: whether it reads the part of its own iteration, and tables for both
+    concat: whether it is several ops, with a tensor.concat of the halves; then the
+            result has a dimension for both, and tables have
     """
 
     sequences: int = 1
@@ -115,6 +160,7 @@ class Rotated:
     more: int = 0
     mark: str = "{alcop.weight}"
     reads_own: bool = False
+    concat: bool = False
 
     K = 32
 
@@ -129,7 +175,7 @@ class Rotated:
         sizes = {"b": self.sequences, "t": self.rows, "h": self.heads, "p": 2}
         sizes["c"] = self.length
         start, behind = self.first * half, (self.first + self.heads) * half
-        rows = f"{self.sequences}x{self.rows}"
+        rows, table = f"{self.sequences}x{self.rows}", (self.rows, self.length)
         words = {
             "M": m, "K": self.K, "N": self.columns, "HALF": half, "LENGTH": self.length,
             "HEADS": self.heads, "S": self.sequences, "T": self.rows, "START": start,
@@ -138,15 +184,22 @@ class Rotated:
             "MADE": "x".join(str(sizes[one]) for one in self.order),
             "PARTED": f"{rows}x{self.heads}x2x{self.length}",
             "HALVES": f"{rows}x{self.heads}x{self.length}",
-            "TABLE": f"{self.rows}x{'2x' * self.reads_own}{self.length}",
+            "TABLE": "x".join(map(str, self._table(np.zeros(table)).shape)),
+            "WHOLE": f"{rows}x{self.heads}x{half}",
+            "FOUR": ", ".join(['"parallel"'] * 4),
             "AT": "(t, p, c)" if self.reads_own else "(t, c)",
             "PART": self.order.index("p"),
         }  # fmt: skip
         made = _TEXT
+        if self.concat:
+            begin, end = made.index("  %ez ="), made.index("  return ")
+            made = made[:begin] + _PUT_TOGETHER + made[end:]
+            made = re.sub(r"  %g = .*\n.*\n", "", made).replace("MADE", "WHOLE")
         if not self.more:
             made = re.sub(r"  %rest = .*\n.*\n", "", made)
         rest = ("%q, %rest", "MADExf16>, tensor<MxRESTxf16")
         returned, kinds = rest if self.more else ("%q", "MADExf16")
+        kinds = kinds.replace("MADE", "WHOLE") if self.concat else kinds
         made = made.replace("RETURNED", returned).replace("KINDS", kinds)
         made = made.replace("BODY", _TURNED_HALVES if self.reads_own else _HALVES)
         return re.sub("[A-Z]+", lambda found: str(words[found.group()]), made)
@@ -164,14 +217,16 @@ class Rotated:
         ]
 
     def _table(self, made: np.ndarray) -> np.ndarray:
-        wide = np.stack((made, made), axis=1) if self.reads_own else made
-        return wide.astype(np.float32)
+        if self.reads_own:
+            made = np.stack((made, made), axis=1)
+        if self.concat:
+            made = np.concatenate((made, made), axis=1)
+        return made.astype(np.float32)
 
     def expected(self, arguments: list[np.ndarray]) -> list[np.ndarray]:
         """The results, in f64 but for the rounding of y."""
         x, w, bias, cos, sin = (one.astype(np.float64) for one in arguments)
-        if self.reads_own:
-            cos, sin = cos[:, 0], sin[:, 0]
+        cos, sin = (one.reshape(self.rows, -1)[:, : self.length] for one in (cos, sin))
         y = (x @ w.T + bias).astype(np.float16).astype(np.float64)
         step = 2 * self.length
         begin, end = self.first * step, (self.first + self.heads) * step
@@ -182,6 +237,8 @@ class Rotated:
         c, s = cos[None, :, None], sin[None, :, None]
         made = np.stack((left * c - right * s, right * c + left * s), axis=3)
         turned = made.transpose(["bthpc".index(one) for one in self.order])
+        if self.concat:
+            turned = made.reshape(*made.shape[:3], -1)
         return [turned, y[:, end:]] if self.more else [turned]
 
 

@@ -17,6 +17,7 @@ CASES = [
     (Rotated(rows=1, heads=4), 1),  # a step of a decoder
     (Rotated(sequences=2, order="bhtpc"), 2),
     (Rotated(rows=40, first=1, more=2), 3),
+    (Rotated(sequences=2, rows=32, heads=3, concat=True), 2),  # as transformers
 ]
 
 

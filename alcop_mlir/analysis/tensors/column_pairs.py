@@ -169,9 +169,12 @@ def _why_not(found: Pairing, others: Sequence[Any]) -> str | None:
 
 
 def _alike(one: Rotation, other: Rotation) -> bool:
-    """Whether two compute the same of their blocks, but for how many these are."""
+    """Whether two compute the same of their blocks, but for how many these are.
+
+    There is no loop over blocks where there is one, as of a single head of keys.
+    """
     a, b = (
-        replace(this, view=one.view, extents={}, first=0, blocks=0)
+        replace(this, view=one.view, extents={}, block=None, first=0, blocks=0)
         for this in (one, other)
     )
     inputs = zip(one.view.inputs, other.view.inputs, strict=False)

@@ -1,6 +1,8 @@
 """Which concatenations of tensors one element-wise op could compute.
 
-`find_parts` looks at a `tensor.concat`. Changes nothing.
+`why_not_one` looks at a `tensor.concat`: element-wise ops make its parts, or some, and
+others are slices of what there is, as in `cat(-x2, x1)`; or all are one value. Changes
+nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
 from alcop_mlir.bindings import ir
 
 _MOST_PARTS = 4  # each element is chosen of so many, which are all computed
+_NEITHER = "a part is neither made by an element-wise op nor a slice"
+_MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")
 
 
 def why_not_one(concat: ir.Operation) -> str | None:
@@ -23,15 +27,42 @@ def why_not_one(concat: ir.Operation) -> str | None:
         return "its parts have sizes that differ, or are known at run time only"
     if not 2 <= len(parts) <= _MOST_PARTS:
         return f"it has {len(parts)} parts, expected 2 to {_MOST_PARTS}"
-    for part in parts:
-        op = made_by(part, "linalg.generic")
-        if op is None or not is_element_wise(view_of(op)):
-            return "no element-wise op makes each part"
-        if any(use.owner.operation != concat.operation for use in part.uses):
-            return "other ops read a part"
-        if any(inner.name.startswith("math.") for inner in walk(op)):
-            return "its parts take long to compute, and all would be for each element"
+    if is_repeated(concat):
+        return None
+    if not are_computed(concat):
+        return "no element-wise op makes a part"
+    return next(filter(None, (_why_not_part(part, concat) for part in parts)), None)
+
+
+def are_computed(concat: ir.Operation) -> bool:
+    """Whether some part is made by an op that may be element-wise."""
+    return any(made_by(part, "linalg.generic") for part in concat.operands)
+
+
+def is_repeated(concat: ir.Operation) -> bool:
+    """Whether all parts are one value."""
+    return len({*concat.operands}) == 1
+
+
+def _why_not_part(part: ir.Value, concat: ir.Operation) -> str | None:
+    """Why an op that chooses should not read a part, or compute it."""
+    op = made_by(part, "linalg.generic")
+    if op is None:
+        return None if _is_slice(part) else _NEITHER
+    if not is_element_wise(view_of(op)):
+        return _NEITHER
+    if any(use.owner.operation != concat.operation for use in part.uses):
+        return "other ops read a part"
+    if any(inner.name.startswith("math.") for inner in walk(op)):
+        return "its parts take long to compute, and all would be for each element"
     return None
+
+
+def _is_slice(value: ir.Value) -> bool:
+    """Whether it is a part of another tensor, which is there anyway."""
+    while (view := made_by(value, *_MOVES)) is not None:
+        value = view.operands[0]
+    return made_by(value, "tensor.extract_slice") is not None
 
 
 def is_element_wise(view: LinalgView) -> bool:
@@ -45,13 +76,20 @@ def is_element_wise(view: LinalgView) -> bool:
     return is_new and is_static and is_plain and not view.reductions
 
 
-def computing_reader(value: ir.Value) -> LinalgView | None:
-    """The op that alone reads `value`, if it is element-wise, and more than a copy."""
-    users = [use.owner.operation for use in value.uses]
-    if len(users) != 1 or users[0].name != "linalg.generic":
+def computing_readers(value: ir.Value) -> list[LinalgView]:
+    """The ops that read `value`, if all are element-wise, and more than copies."""
+    users = dict.fromkeys(use.owner.operation for use in value.uses)
+    found = [as_computing(one) for one in users]
+    known = [one for one in found if one is not None]
+    return known if len(known) == len(found) else []
+
+
+def as_computing(op: ir.Operation) -> LinalgView | None:
+    """The op if it is element-wise, and more than a copy; None for all others."""
+    if op.name != "linalg.generic":
         return None
-    view = view_of(users[0])
-    computes = len(view.block.operations) > 1 and not walk(view.op, "linalg.index")
+    view = view_of(op)
+    computes = len(view.block.operations) > 1 and not walk(op, "linalg.index")
     return view if computes and is_element_wise(view) else None
 
 

@@ -12,26 +12,34 @@ After:   %c = linalg.generic ins(%a, %b) {        // loops b, m, part, n
 The ops that make the parts are merged with the one that chooses, so that rotary
 embeddings, two halves of each vector that are rotated and put together, are one kernel,
 and not two, copies and casts. Element-wise ops behind the concatenation go over parts
-too. The parts have equal, known sizes, are at most 4, made by element-wise ops without
-functions as `exp`, and read by nothing else. Where that is not so and element-wise ops
-make the parts, a remark says why.
+too, and those that compute their other operands: `x * cos + cat(-x2, x1) * sin` is one
+op. The parts have equal, known sizes, and are at most 4. Each is made by an
+element-wise op without functions as `exp`, and read by nothing else, or a slice of what
+there is. Where that is not so and element-wise ops make parts, a remark says why. One
+value as all parts, as a table for both halves, is broadcast.
 
-Runs before bufferization, and before alcop-fold-transposes. Reads and writes no `alcop`
+Runs before bufferization, and before alcop-sink-transposes, which brings slices in
+front of transposes where element-wise ops read them. Reads and writes no `alcop`
 attributes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.linalg.view import LinalgView, Operand
+from alcop_mlir.analysis.linalg.view import LinalgView, view_of
 from alcop_mlir.analysis.tensors.concats import (
-    computing_reader,
+    are_computed,
+    as_computing,
+    computing_readers,
     dimension_of,
+    is_repeated,
     why_not_one,
 )
 from alcop_mlir.bindings import arith, ir, linalg, tensor
@@ -39,6 +47,8 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 from alcop_mlir.transforms.tensors.inlining import with_single_uses
+
+_VIEWS = ("tensor.collapse_shape", "tensor.empty")
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class FoldConcats(Pass):
             why_not = why_not_one(concat)
             if why_not is None:
                 _fold(concat)
-            elif all(made_by(part, "linalg.generic") for part in concat.operands):
+            elif are_computed(concat):
                 what = "parts are computed, and then put together"
                 diagnostics.remark(concat, f"{what}: {why_not}")
 
@@ -61,44 +71,83 @@ def _fold(concat: ir.Operation) -> None:
     parts = list(concat.operands)
     dimension = concat.attributes["dim"].value
     with concat.location, ir.InsertionPoint(concat):
-        made = with_single_uses(_chosen(parts, dimension))
-    with concat.location, ir.InsertionPoint(concat):
+        chooses = _repeated if is_repeated(concat) else _chosen
+        made = chooses(parts, dimension)
         result = _joined(made.results[0], dimension)
     concat.results[0].replace_all_uses_with(result)
     concat.erase()
-    while (reader := computing_reader(result)) is not None:
-        loop = _loop_of(reader, result, dimension)
-        if loop is None or _dimensions(reader, loop) is None:
-            return
-        with reader.op.location, ir.InsertionPoint(reader.op):
-            split = _split(reader, loop, result, len(parts))
-            after = _joined(split.results[0], loop)
-        reader.op.results[0].replace_all_uses_with(after)
-        reader.op.erase()
-        build.erase_unused([result.owner])
-        with_single_uses(split)
-        result, dimension = after, loop
+    if chooses is _chosen:  # of one value, each part would compute it again
+        made = with_single_uses(made)
+    if any(True for _ in _read_apart(made.results[0], result).uses):
+        _split_readers(result, dimension, len(parts))
+    else:
+        _merge_into_readers(result.owner)
+
+
+def _read_apart(apart: ir.Value, joined: ir.Value) -> ir.Value:
+    """Let those who take `joined` apart again, as ops split before, read `apart`."""
+    for user in [use.owner.operation for use in joined.uses]:
+        if user.name == "tensor.expand_shape" and user.results[0].type == apart.type:
+            user.results[0].replace_all_uses_with(apart)
+            user.erase()
+    return joined
+
+
+def _merge_into_readers(joined: Any) -> None:
+    """Erase a reshape that nothing reads; let one reader of its source compute that."""
+    apart = joined.operation.operands[0]
+    joined.operation.erase()
+    for user in dict.fromkeys(use.owner.operation for use in apart.uses):
+        if user.name == "linalg.generic":
+            with_single_uses(user)
+
+
+def _split_readers(value: ir.Value, dimension: int, parts: int) -> None:
+    """Let the element-wise ops that read `value`, and theirs, go over parts."""
+    pending = [(value, dimension)]
+    while pending:
+        joined, dimension = pending.pop()
+        for reader in computing_readers(joined):
+            loop = _loop_of(reader, joined, dimension)
+            if loop is not None and _dimensions(reader, loop) is not None:
+                pending.append((_split(reader.op, loop, parts), loop))
 
 
 def _chosen(parts: list[Any], dimension: int) -> Any:
     """The parts along a dimension of their own, in front of the one they are of."""
-    kind = parts[0].type
+
+    def element(elements: list[Any]) -> Any:
+        part = linalg.IndexOp(dimension).result
+        found = elements[-1]
+        for number in reversed(range(len(parts) - 1)):
+            is_it = arith.cmpi(arith.CmpIPredicate.eq, part, build.index(number))
+            found = arith.select(is_it, elements[number], found)
+        return found
+
+    return _over_parts(parts, len(parts), dimension, element)
+
+
+def _repeated(parts: list[Any], dimension: int) -> Any:
+    """One value as all parts, along a dimension of their own."""
+    return _over_parts(parts[:1], len(parts), dimension, lambda elements: elements[0])
+
+
+def _over_parts(
+    values: list[Any], parts: int, dimension: int, element: Callable[[list[Any]], Any]
+) -> Any:
+    """An op with a dimension for parts, which makes an element of those of values."""
+    kind = values[0].type
     rank = kind.rank + 1
-    shape = [*kind.shape[:dimension], len(parts), *kind.shape[dimension:]]
+    shape = [*kind.shape[:dimension], parts, *kind.shape[dimension:]]
     loops = [loop for loop in range(rank) if loop != dimension]
     one = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(loop) for loop in loops])
-    maps = [one] * len(parts) + [ir.AffineMap.get_identity(rank)]
-    made = generic_on_tensors(parts, [tensor.empty(shape, kind.element_type)], maps)
+    maps = [one] * len(values) + [ir.AffineMap.get_identity(rank)]
+    made = generic_on_tensors(values, [tensor.empty(shape, kind.element_type)], maps)
     kinds = [kind.element_type] * len(maps)
     here = ir.Location.current
     block = made.regions[0].blocks.append(*kinds, arg_locs=[here] * len(kinds))
     with ir.InsertionPoint(block):
-        part = linalg.IndexOp(dimension).result
-        element: Any = block.arguments[len(parts) - 1]
-        for number in reversed(range(len(parts) - 1)):
-            is_it = arith.cmpi(arith.CmpIPredicate.eq, part, build.index(number))
-            element = arith.select(is_it, block.arguments[number], element)
-        linalg.YieldOp([element])
+        linalg.YieldOp([element(list(block.arguments)[:-1])])
     return made
 
 
@@ -131,7 +180,30 @@ def _dimensions(view: LinalgView, loop: int) -> list[int] | None:
     return known if len(known) == len(found) else None
 
 
-def _split(view: LinalgView, loop: int, joined: ir.Value, parts: int) -> Any:
+def _split(op: ir.Operation, loop: int, parts: int) -> Any:
+    """Let an op go over parts and along a part, and those that compute for it alone.
+
+    Returns its result, with both loops as one dimension again.
+    """
+    for number in range(len(view_of(op).inputs)):
+        view = view_of(op)
+        dimension = (_dimensions(view, loop) or [])[number]
+        maker = _made_for(op, view.inputs[number].value)
+        if dimension >= 0 and maker is not None and _dimensions(maker, dimension):
+            _split(maker.op, dimension, parts)
+    view = view_of(op)
+    with op.location, ir.InsertionPoint(op):
+        split = _with_parts(view, loop, parts)
+        after = _joined(split.results[0], loop)
+    op.results[0].replace_all_uses_with(after)
+    sources = [made_by(one.value, *_VIEWS) for one in view.operands]
+    op.erase()
+    build.erase_unused(dict.fromkeys(filter(None, sources)))
+    with_single_uses(split)
+    return after
+
+
+def _with_parts(view: LinalgView, loop: int, parts: int) -> Any:
     """The op with a loop over parts, and one along a part, for one over both."""
     rank = view.rank + 1
     change = ir.AffineMap.get(
@@ -146,7 +218,7 @@ def _split(view: LinalgView, loop: int, joined: ir.Value, parts: int) -> Any:
         if dimension >= 0:
             inner = ir.AffineExpr.get_dim(loop + 1)
             results[dimension : dimension + 1] = [ir.AffineExpr.get_dim(loop), inner]
-            value = _parted(operand, dimension, joined, parts)
+            value = _parted(value, dimension, parts)
         values.append(value)
         maps.append(ir.AffineMap.get(rank, 0, results))
     made = generic_on_tensors(values[:-1], values[-1:], maps)
@@ -154,15 +226,24 @@ def _split(view: LinalgView, loop: int, joined: ir.Value, parts: int) -> Any:
     return made
 
 
-def _parted(operand: Operand, dimension: int, joined: ir.Value, parts: int) -> Any:
-    """The operand with a dimension for parts."""
-    value = operand.value
-    if value == joined:
-        return value.owner.operands[0]
+def _parted(value: ir.Value, dimension: int, parts: int) -> Any:
+    """A value with a dimension for parts."""
     shape = list(value.type.shape)
     shape[dimension : dimension + 1] = [parts, shape[dimension] // parts]
     if made_by(value, "tensor.empty") is not None:
         return tensor.empty(shape, value.type.element_type)
-    kind = ir.RankedTensorType.get(shape, value.type.element_type)
     groups = _groups(value.type.rank, dimension)
+    joined = made_by(value, "tensor.collapse_shape")
+    if joined is not None and groups_of(joined) == groups:
+        apart = joined.operands[0]
+        if list(apart.type.shape) == shape:
+            return apart
+    kind = ir.RankedTensorType.get(shape, value.type.element_type)
     return tensor.expand_shape(kind, value, groups, [], shape)
+
+
+def _made_for(reader: ir.Operation, value: ir.Value) -> LinalgView | None:
+    """The element-wise op that makes a value for this reader alone."""
+    op = made_by(value, "linalg.generic")
+    alone = all(use.owner.operation == reader for use in value.uses)
+    return as_computing(op) if op is not None and alone else None

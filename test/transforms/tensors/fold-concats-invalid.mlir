@@ -69,3 +69,21 @@ func.func @read(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tensor<4x16xf32>, 
   %c = tensor.concat dim(1) %a, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x16xf32>
   return %c, %a : tensor<4x16xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// An argument beside what is computed: another op may have to be told where to write.
+// CHECK-LABEL: @argument(
+// CHECK:         tensor.concat
+#all = affine_map<(m, n) -> (m, n)>
+func.func @argument(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x16xf32> {
+  %e = tensor.empty() : tensor<4x8xf32>
+  %a = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %t = arith.negf %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4x8xf32>
+  // expected-remark @below {{parts are computed, and then put together: a part is neither made by an element-wise op nor a slice}}
+  %c = tensor.concat dim(1) %a, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x16xf32>
+  return %c : tensor<4x16xf32>
+}

@@ -1,0 +1,72 @@
+"""Rotary embeddings as libraries write them: in the product's kernel, and right."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: make test-torch")
+
+from torch import Tensor, nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from alcop_mlir.torch.export import export  # noqa: E402
+
+# Of torch.export itself, about its own code.
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
+
+N, TOKENS, WIDTH, HEAD = 2, 48, 64, 64
+Rotate = Callable[[Tensor, Tensor], Tensor]
+
+
+def _halves(x: Tensor, angles: Tensor) -> Tensor:
+    """transformers' apply_rotary_pos_emb, with tables of both halves."""
+    wide = torch.cat((angles, angles), dim=-1)
+    left, right = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    turned = torch.cat((-right, left), dim=-1)
+    return x * wide.cos().to(x.dtype) + turned * wide.sin().to(x.dtype)
+
+
+class Attention(nn.Module):
+    """`heads` of queries, `groups` of keys and values, rotated by places."""
+
+    def __init__(self, rotate: Rotate, heads: int, groups: int, features: int) -> None:
+        super().__init__()
+        self.rotate, self.features = rotate, features
+        self.query = nn.Linear(WIDTH, heads * HEAD, bias=False)
+        self.key = nn.Linear(WIDTH, groups * HEAD, bias=False)
+        self.value = nn.Linear(WIDTH, groups * HEAD, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, tokens, WIDTH) to (N, tokens, heads * HEAD)."""
+        q, k, v = (
+            made(x).unflatten(-1, (-1, HEAD)).transpose(1, 2)
+            for made in (self.query, self.key, self.value)
+        )
+        exponents = torch.arange(self.features // 2, dtype=torch.float32)
+        angles = torch.arange(x.shape[1]).float()[:, None] * 10.0**-exponents
+        mixed = functional.scaled_dot_product_attention(
+            self.rotate(q, angles), self.rotate(k, angles), v, enable_gqa=True
+        )
+        return mixed.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("rotate", "heads", "groups", "features"), [(_halves, 2, 1, HEAD)]
+)
+def test_rotations_are_in_the_kernel_of_the_product(
+    rotate: Rotate, heads: int, groups: int, features: int
+) -> None:
+    torch.manual_seed(0)
+    model = Attention(rotate, heads, groups, features).half().eval()
+    for one in model.parameters():
+        one.data *= 6  # scores that differ
+    x = torch.randn(N, TOKENS, WIDTH).half()
+    made = export(model, (x,))
+    assert len(made.program.function.launches) == 2
+    got = torch.from_numpy(made.program(x=x.numpy(), **made.weights)).double()
+    want, half = copy.deepcopy(model).double()(x.double()), model(x).double()
+    assert (half - want).abs().max() < 0.01 * want.abs().max()
+    assert (got - want).abs().max() < 0.01 * want.abs().max()
