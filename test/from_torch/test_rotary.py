@@ -1,4 +1,4 @@
-"""Rotary embeddings as libraries write them: in the product's kernel, and right."""
+"""Rotary embeddings as libraries write them: in the contraction's kernel, and right."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Attention(nn.Module):
 @pytest.mark.parametrize(
     ("rotate", "heads", "groups", "features"), [(_halves, 2, 1, HEAD)]
 )
-def test_rotations_are_in_the_kernel_of_the_product(
+def test_rotations_are_in_the_kernel_of_the_contraction(
     rotate: Rotate, heads: int, groups: int, features: int
 ) -> None:
     torch.manual_seed(0)
