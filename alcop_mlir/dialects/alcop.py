@@ -47,6 +47,15 @@ does; `width` elements of a row are copied, or as many as the target's rows have
       target[i, j] = valid[i] and j < width ? source[rows[i] + j] : 0
   alcop.async_gather ...                     the same, may land any time before the wait
 
+One op is an instruction that upstream's dialects lack, wgmma with A in registers (PTX
+ISA, "wgmma.mma_async"). Its registers are ordered by a `wgmma.fence` just before it,
+which is part of the op, as nothing may come between them:
+
+  %c = alcop.warpgroup_mma %c0, %a0, %a1, %a2, %a3, %b
+           {shape = [64, n, k], types = ["f16", "f16"], transpose_b = 0, adds = 1}
+      c, c0: structs of accumulators; a0 to a3: words of a lane; b: a descriptor; of
+      `types` A's and B's, by names of PTX; adds = 0: c0 is not read
+
 Two ops on the host give matrices that are never made: contractions read them, and
 alcop-tile-to-blocks gathers their tiles from the operands. Both see later writes to
 these, as views do.
@@ -236,6 +245,21 @@ class ProducerAcquireOp(Alcop.Operation, name="producer_acquire"):
 
 class ConsumerReleaseOp(Alcop.Operation, name="consumer_release"):
     """All reads of the current slot by this thread are above."""
+
+
+class WarpgroupMmaOp(Alcop.Operation, name="warpgroup_mma"):
+    """A wgmma of a fragment A in registers, behind a fence of its own; see above."""
+
+    sums: ext.Operand[Any]
+    first: ext.Operand[Any]
+    second: ext.Operand[Any]
+    third: ext.Operand[Any]
+    fourth: ext.Operand[Any]
+    descriptor: ext.Operand[Any]
+    result: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return _is_warpgroup_mma(self)
 
 
 def load() -> None:
@@ -550,6 +574,23 @@ def _is_rectangles(given: Any, source: ir.Type, rows: int) -> bool:
     numbers = [one for pair in given.values() for one in pair]
     is_whole = [len(pair) for pair in given.values()] == [2, 2] and min(numbers) > 0
     return is_whole and source.rank == 2 and rows % math.prod(given["places"]) == 0
+
+
+_MMA_MEMBERS = ("shape", "types", "transpose_b", "adds")
+
+
+def _is_warpgroup_mma(op: ir.Operation) -> bool:
+    """Whether registers and attributes are those of a wgmma."""
+    missing = [one for one in _MMA_MEMBERS if one not in op.attributes]
+    if missing:
+        return _invalid(op, f"expects the attribute '{missing[0]}'")
+    sums, *words, descriptor = (str(one.type) for one in op.operands)
+    if str(op.results[0].type) != sums or not sums.startswith("!llvm.struct"):
+        return _invalid(op, f"expects a struct of accumulators twice, got {sums}")
+    if {*words} != {"i32"} or descriptor != "i64":
+        got = ", ".join([*words, descriptor])
+        return _invalid(op, f"expects four words and a descriptor, got {got}")
+    return True
 
 
 def _has_group_type(op: ir.Operation, types: list[Any]) -> bool:

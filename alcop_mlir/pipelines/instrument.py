@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 from alcop_mlir import files
 from alcop_mlir.bindings import ir
+from alcop_mlir.diagnostics import remark
 from alcop_mlir.errors import PassError
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.effects import Effects, changed, effects
 from alcop_mlir.verifier.plans import check_plans
 from alcop_mlir.verifier.promises import check_promises
-from alcop_mlir.verifier.rings.check import check_rings
+from alcop_mlir.verifier.rings.check import UNKNOWN_TEXT, check_rings, in_text
 from alcop_mlir.verifier.violations import Violation
 
 
@@ -81,6 +82,7 @@ class CheckPipelines(Instrument):
     """
 
     _last: tuple[str, Effects] = ("", {})  # of the last text
+    _in_text: set[str] = field(default_factory=set)  # where rings were not checked
 
     @contextmanager
     def around(self, step: RunningStep, op: ir.Operation) -> Iterator[None]:
@@ -97,10 +99,18 @@ class CheckPipelines(Instrument):
             found = check(op)
         if step.name in RINGS_AFTER:
             found = [*found, *check_rings(op)]
+            self._say_in_text(op)
         if is_same and not found and str(op) != self._last[0]:
             found = list(changed(before, op))
         for wrong in found:
             raise PassError(wrong.op, wrong.message)
+
+    def _say_in_text(self, op: ir.Operation) -> None:
+        """Remarks at texts of PTX for which rings are not checked, once each."""
+        for text in in_text(op):
+            if str(text.location) not in self._in_text:
+                self._in_text.add(str(text.location))
+                remark(text, f"rings of mbarriers are not checked: {UNKNOWN_TEXT}")
 
     def _effects(self, op: ir.Operation) -> Effects:
         text = str(op)

@@ -19,6 +19,10 @@ Single words may be read in every other row: where two words that lie across row
 one of 16-bit elements. Units of 16 bytes give eight rows different offsets, and map two
 neighbouring units of one of every other row to neighbours, so that these fit here.
 
+A buffer with tiles that TMA copies (`alcop.boxes`) is swizzled by TMA, in units of 16
+bytes: in rows of one pattern those that XOR gives here. What threads read of it has to
+follow; copies by TMA, and descriptors of wgmma, do without.
+
 A buffer of bytes may have several whole views: views of all of it, as elements of
 different sizes. Rows must be equally long in all of them, to be permuted alike.
 """
@@ -54,6 +58,15 @@ _ACCESSES = {
     "vector.store": 1,
 }
 _HARMLESS = frozenset(["memref.dealloc"])
+# These are of boxes: copies are of parts of a buffer, or of all of it.
+_BY_TMA = frozenset(
+    [
+        "memref.reinterpret_cast",
+        "memref.extract_aligned_pointer_as_index",
+        "nvgpu.tma.async.load",
+        "nvgpu.tma.async.store",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -91,10 +104,15 @@ class SwizzlePlan:
 
 
 def buffers(root: ir.Operation) -> list[Any]:
-    """The workgroup allocations in `root`, but those that TMA swizzles."""
-    found = walk(root, "memref.alloc")
-    allocated = [one.results[0] for one in found if alcop.BOXES not in one.attributes]
+    """The workgroup allocations in `root`."""
+    allocated = [one.results[0] for one in walk(root, "memref.alloc")]
     return [buffer for buffer in allocated if is_workgroup(buffer.type)]
+
+
+def is_of_boxes(buffer: ir.Value) -> bool:
+    """Whether TMA fills or stores it, so that accesses have to be swizzled."""
+    is_argument = isinstance(buffer.owner, ir.Block)
+    return not is_argument and alcop.BOXES in buffer.owner.attributes
 
 
 def plan(buffer: ir.Value) -> SwizzlePlan | Rejected | None:
@@ -102,6 +120,8 @@ def plan(buffer: ir.Value) -> SwizzlePlan | Rejected | None:
 
     `Rejected` where they have, but one of its accesses cannot be swizzled.
     """
+    if is_of_boxes(buffer):
+        return _plan_boxes(buffer)
     views = _whole_views(buffer)
     unit = _unit_bytes(views)
     swizzles = [find_swizzle(view.type, unit) for view in views]
@@ -116,6 +136,22 @@ def plan(buffer: ir.Value) -> SwizzlePlan | Rejected | None:
                 return access
             found.append(access)
     return SwizzlePlan(buffer, tuple(found))
+
+
+def _plan_boxes(buffer: ir.Value) -> SwizzlePlan | Rejected | None:
+    """How to swizzle what threads read of tiles that TMA has swizzled."""
+    uses = [use for use in _uses(buffer) if use.owner.operation.name not in _BY_TMA]
+    swizzle = find_swizzle(buffer.type)
+    found: list[SwizzledAccess] = []
+    for use in uses:
+        width = alcop.get_plain(buffer.owner, alcop.BOXES)["swizzle"]
+        if swizzle is None or _row_bytes(buffer.type) != width:
+            return Rejected(use.owner.operation, "reads rows of several boxes")
+        access = _access(use, buffer, swizzle)
+        if isinstance(access, Rejected):
+            return access
+        found.append(access)
+    return SwizzlePlan(buffer, tuple(found)) if found else None
 
 
 def find_swizzle(kind: ir.Type, unit: int = CHUNK_BYTES) -> Swizzle | None:

@@ -18,6 +18,10 @@ technical report, arXiv 2412.19437, section 3.3.2: up to 2 % of error with K = 4
 is what torch._scaled_mm calls `use_fast_accum`. Who needs more asks for `engine=mma`,
 which multiplies them as f16.
 
+A may also be computed, element by element, of a tile in memory: its fragments, which
+are those of mma.sync, are then in registers, of any type and order in memory. Piece i
+of a warp's rows is that of instruction i then. B is read from memory always.
+
 `warpgroup_product` answers for a `vector.contract`; nothing is changed here.
 """
 
@@ -26,14 +30,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.index_terms import Terms, terms
 from alcop_mlir.analysis.ir.kernels import is_thread_x
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import is_workgroup
-from alcop_mlir.analysis.layout.fragment_layout import transfer_dims
+from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout, transfer_dims
 from alcop_mlir.analysis.layout.fragments import (
     READ,
     contraction_layouts,
+    is_elementwise,
+    is_uniform,
     multiplied,
 )
 from alcop_mlir.bindings import ir
@@ -52,11 +59,13 @@ class WarpgroupOperand:
 
     along_k: whether its rows are along K (K-major), else across it (MN-major)
     element: the type that is multiplied, by MLIR's name
+    in_registers: whether it is computed of what is read: A only
     """
 
     read: Any
     along_k: bool
     element: str
+    in_registers: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,13 +98,15 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
     """What a warpgroup multiplies where its warps run `contract`; or why it is none."""
     accumulators = contract.operands[2]
     layouts = contraction_layouts(contract)
-    found = []
-    for value, layout in zip(multiplied(contract), layouts, strict=False):
-        operand = _operand(value, layout)
-        if isinstance(operand, str):
-            return operand
-        found.append(operand)
-    a, b = found
+    left, right = multiplied(contract)
+    a, b = _operand(left, layouts[0]), _operand(right, layouts[1])
+    if isinstance(b, str):
+        is_computed = tile_reads(right) is not None and operand_read(right) is None
+        return "B is computed, which wgmma takes of A alone" if is_computed else b
+    if isinstance(a, str):
+        a = _computed(left, layouts[0]) or a
+    if isinstance(a, str):
+        return a
     if layouts[2].dims != "mn":
         return "accumulators are transposed"
     rows, columns = accumulators.type.shape
@@ -106,7 +117,7 @@ def warpgroup_product(contract: ir.Operation) -> WarpgroupProduct | str:
             f"a warp has {columns} columns, expected a multiple of {step} up to "
             f"{MAX_WGMMA_N}"
         )
-    if rows > MMA_F16_SHAPE[0] and not a.along_k:
+    if rows > MMA_F16_SHAPE[0] and not (a.along_k or a.in_registers):
         return (
             f"a warp has {rows} rows of an A that is stored across K, expected "
             f"{MMA_F16_SHAPE[0]}"
@@ -132,6 +143,53 @@ def is_cast_of_operand(op: ir.Operation) -> bool:
     return op.name in _CASTS and isinstance(op.results[0].type, ir.VectorType)
 
 
+def reads_memory(contract: ir.Operation, number: int) -> bool:
+    """Whether wgmma reads an operand from memory itself; else it is in registers."""
+    value, layout = multiplied(contract)[number], contraction_layouts(contract)[number]
+    return not isinstance(_operand(value, layout), str)
+
+
+def _computed(value: ir.Value, layout: FragmentLayout) -> WarpgroupOperand | None:
+    """A that is computed of a tile; None where it is none, or one of bytes across K,
+    whose rows are in another order then.
+    """
+    reads = tile_reads(value)
+    if reads is None or len(reads) != 1:
+        return None
+    (read,) = reads
+    source = read.operands[0].type
+    is_paired = element_bytes(source) == 1 and not layout.is_along_k
+    if source.rank != 2 or not is_workgroup(source) or is_paired:
+        return None
+    element = str(value.type.element_type)
+    return WarpgroupOperand(read, layout.is_along_k, element, in_registers=True)
+
+
+def tile_reads(value: ir.Value) -> list[Any] | None:
+    """The reads of matrices that a value is computed of, element by element, besides
+    rows and columns; None where other ops compute it.
+    """
+    found, seen, pending = dict[Any, None](), set[Any](), [value]
+    while pending:
+        one = pending.pop()
+        owner = one.owner
+        if one in seen or is_uniform(one):
+            continue
+        seen.add(one)
+        if isinstance(owner, ir.Block):
+            return None
+        maker = owner.operation
+        if maker.name == READ:
+            if None not in transfer_dims(maker):
+                found[maker] = None
+        elif is_elementwise(maker):
+            vectors = (v for v in maker.operands if isinstance(v.type, ir.VectorType))
+            pending += vectors
+        else:
+            return None
+    return list(found)
+
+
 def _operand(value: ir.Value, layout: Any) -> WarpgroupOperand | str:
     read = operand_read(value)
     if read is None or not is_workgroup(read.operands[0].type):
@@ -143,7 +201,7 @@ def _operand(value: ir.Value, layout: Any) -> WarpgroupOperand | str:
         return f"an operand is {source.element_type} in memory, expected {in_memory}"
     dims = layout.rows_and_columns(transfer_dims(read))
     if source.rank != 2 or None in dims:
-        return "an operand is no read of a matrix"
+        return "what is read is no matrix"
     is_along_k = layout.dims[dims.index(1)] == "k"
     if not is_along_k and element not in _ACROSS_K:
         return (

@@ -14,10 +14,11 @@ would call `malloc`. The known block size becomes `.reqntid`. Functions of libde
 such as `__nv_expf` are defined, if `device_functions.py` knows them; powers with whole
 constants become multiplications, and `math.exp2` in f32 that may be approximated
 (`fastmath<afn>`) is one instruction. Conversions of floats of eight bits are made
-here too (`eight_bit_floats.py`). Kernels are converted in parallel. Only llvm and
-nvvm ops may remain: an op that no conversion supports is an error here, as translating
-it would crash the process. So is a launch whose block or shared memory exceeds the
-target's limits.
+here too (`eight_bit_floats.py`); wgmma with A in registers, which upstream lacks,
+becomes text of PTX (`warpgroup_text.py`). Kernels are converted in parallel. Only llvm
+and nvvm ops may remain: an op that no conversion supports is an error here, as
+translating it would crash the process. So is a launch whose block or shared memory
+exceeds the target's limits.
 
 Runs last, after alcop-outline-kernels. Host functions are left unchanged. Reads and
 erases `alcop.tensor_map`.
@@ -57,6 +58,7 @@ from alcop_mlir.transforms.kernels.powers import (
     widen_powers,
 )
 from alcop_mlir.transforms.kernels.static_buffers import declare_buffers
+from alcop_mlir.transforms.kernels.warpgroup_text import lower_warpgroup_mma
 
 # Order matters: nvgpu first, as its ops use memrefs; scf before gpu, whose conversion
 # includes cf; the casts between the conversions fold only once dead constants are gone.
@@ -119,6 +121,7 @@ class LowerToNvvm(Pass):
             _simplify_transfers(kernels)
             approximate_powers(kernels)
             lower_eight_bit_floats(kernels, target)
+            lower_warpgroup_mma(kernels)
             one_by_one(kernels, _convert)
             define_called(kernels)
             _check_lowered(kernels)

@@ -67,6 +67,9 @@ def _factor(loop: ir.Operation) -> int | None:
 
 
 def _is_fragment_loop(loop: ir.Operation) -> bool:
+    # Those over tiles that warps have in roles count in 32 bits.
+    if not isinstance(loops.bounds(loop)[0].type, ir.IndexType):
+        return False
     ops = [op.operation for op in loops.body(loop).operations]
     return not any(loops.is_loop(op) for op in ops) and any(
         op.name in _FRAGMENT_OPS for op in ops

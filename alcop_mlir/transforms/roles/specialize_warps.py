@@ -49,10 +49,15 @@ In a launch with clusters, a tile that all blocks of a cluster have is copied by
 part, and for all of them (multicast); a slot is then free when all of them have read
 it. The blocks wait for each other before the first copy, and at the end.
 
+Where A is computed of what its tile holds, fragments of it are in registers, and each
+fragment step is a group of wgmma: before a step computes them, it waits until the same
+step of the iteration before has read those.
+
 A tile lies in its buffer as TMA leaves it: boxes as wide as a swizzle's pattern, one
 after the other, each swizzled, which `alcop.boxes` says on the allocation. Contractions
 that read it are marked `alcop.wgmma`: alcop-lower-mma gives wgmma the descriptors of
-that layout, and nothing else reads it.
+that layout, and nothing else reads it but those who compute A, see
+alcop-swizzle-shared.
 
 Runs after alcop-multi-buffer, and before alcop-expand-pipelines, which executes the
 plans without roles. Reads and erases `alcop.pipeline` and `alcop.op`. Writes
@@ -77,6 +82,7 @@ from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes, tensor_boxes
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.bound_plans import bound_plans
 from alcop_mlir.analysis.pipelining.plans.plan_check import check
+from alcop_mlir.analysis.pipelining.plans.role_plan import holds_operands
 from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, LOOP
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import arith, gpu, ir, nvvm
@@ -127,8 +133,10 @@ def _specialize(bound: BoundPlan) -> None:
     loads = [_load(op, block.op, size) for op in copies]
     for load in loads:
         _mark_buffer(load)
-    for op in walk(loop, CONTRACT):
+    products = walk(loop, CONTRACT)
+    for op in products:
         op.attributes[alcop.WGMMA] = ir.UnitAttr.get()
+    held = holds_operands(products)
     inner = [op for _, op in bound.named(LOOP)]
     erase_plan(bound)
     frame = _frame(loop, block.op)
@@ -158,7 +166,7 @@ def _specialize(bound: BoundPlan) -> None:
                 late = arith.cmpi(arith.CmpIPredicate.uge, warp, build.i32(of_tile))
                 turns = Turns(late, order, _is(lane, 0))
             ComputingRole(
-                ring, frame, copies, inner, stream.in_flight, signal, turns
+                ring, frame, copies, inner, stream.in_flight, signal, turns, held
             ).build()
 
         build.branch(is_copying, copy, compute)

@@ -5,7 +5,7 @@ Both go through the iterations of one loop, and through the slots of one ring.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,7 +168,8 @@ class ComputingRole:
     """Warps that read slot after slot, as these are filled, and free them.
 
     copies, inner: ops of the loop that the other role does, and that are unrolled
-    in_flight:     groups of wgmma that an iteration leaves unfinished
+    in_flight:     iterations whose groups of wgmma one leaves unfinished
+    held:          whether A is in registers: each step of `inner` is a group then
     signal:        how a warp says that it has read a slot
     turns:         the groups of warps that take tiles in turn; None where all compute
                    each tile
@@ -181,6 +182,7 @@ class ComputingRole:
     in_flight: int
     signal: Signal
     turns: Turns | None = None
+    held: bool = False
 
     def build(self) -> None:
         """Build all tiles, from the first slot on."""
@@ -277,7 +279,9 @@ class ComputingRole:
         def step(number: ir.Value, values: list[Any]) -> list[Any]:
             carried, (slot, parity, *olds) = values[:count], values[count:]
             index = self.frame.index(number, mapped)
-            following = self._iteration(mapped, index, carried, slot, parity)
+            following = self._iteration(
+                mapped, index, carried, slot, parity, self._free_registers
+            )
             old, *olds = [*olds, slot]
             self._finish(old, number)
             return [*following, *self.ring.next(slot, parity), *olds]
@@ -305,6 +309,7 @@ class ComputingRole:
         carried: list[Any],
         slot: ir.Value,
         parity: ir.Value,
+        before_step: Callable[[], None] = lambda: None,
     ) -> list[Any]:
         """The arithmetic of one iteration; what it yields, but for the slot."""
         block = body(self.frame.loop)
@@ -315,7 +320,8 @@ class ComputingRole:
         mapped = {**outer, **dict(zip(block.arguments, [index, *values], strict=True))}
         for op in (one.operation for one in list(block.operations)[:-1]):
             if op in self.inner:
-                mapped.update(zip(op.results, _unrolled(op, mapped), strict=True))
+                results = _unrolled(op, mapped, before_step)
+                mapped.update(zip(op.results, results, strict=True))
             elif op not in self.copies and op.name not in SYNCHRONISATION:
                 build.clone(op, mapped)
         ends = terminator(self.frame.loop).operands
@@ -323,12 +329,21 @@ class ComputingRole:
         made[counter] = carried[counter]  # the ring counts
         return made
 
+    def _free_registers(self) -> None:
+        """Wait until the same step of the iteration before has read its fragments of A,
+        which this one puts into the same registers.
+        """
+        if self.held and self.in_flight:
+            steps = sum(trip_count(one) or 1 for one in self.inner)
+            nvvm.WgmmaWaitGroupSyncOp(steps - 1)
+
     def _finish(self, old: ir.Value, number: ir.Value | None = None) -> None:
         """Wait for all but `in_flight` groups; free the slot that was read last.
 
         number: of the iteration; None of the first
         """
-        nvvm.WgmmaWaitGroupSyncOp(self.in_flight)
+        if not (self.held and self.in_flight):  # else its steps have waited for that
+            nvvm.WgmmaWaitGroupSyncOp(self.in_flight)
         late = None
         if self.in_flight > 1:
             # The first iterations free nothing.
@@ -356,14 +371,20 @@ def _clone_needed(
             build.clone(op, mapped)
 
 
-def _unrolled(loop: ir.Operation, mapped: Mapping[Any, Any]) -> list[Any]:
-    """All iterations of a loop with constant bounds, one after the other."""
+def _unrolled(
+    loop: ir.Operation, mapped: Mapping[Any, Any], before: Callable[[], None]
+) -> list[Any]:
+    """All iterations of a loop with constant bounds, one after the other.
+
+    before: builds what comes before each
+    """
     lower, _, step = (constant(bound) for bound in bounds(loop))
     trips = trip_count(loop)
     if trips is None or lower is None or step is None:
         raise PassError(loop, "is in a loop with roles, expected constant bounds")
     carried = [mapped.get(value, value) for value in init_args(loop)]
     for number in range(trips):
+        before()
         values = [build.index(lower + number * step), *carried]
         own = {**mapped, **dict(zip(body(loop).arguments, values, strict=True))}
         carried = build.inline(body(loop), own)

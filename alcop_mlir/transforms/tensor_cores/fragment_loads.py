@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.analysis.ir import memory
 from alcop_mlir.analysis.ir.alignment import without_casts
 from alcop_mlir.analysis.layout.fragment_layout import (
     BYTES,
@@ -21,6 +22,7 @@ from alcop_mlir.analysis.layout.fragment_layout import (
     WORDS,
     FragmentLayout,
 )
+from alcop_mlir.analysis.layout.swizzle import is_of_boxes
 from alcop_mlir.bindings import arith, gpu, ir, memref, nvgpu, vector
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
@@ -43,6 +45,7 @@ from alcop_mlir.transforms.tensor_cores.pair_views import in_pairs
 
 _MATRICES = 4  # 8x8 matrices of an ldmatrix.x4; [PTX] ldmatrix
 _WHOLE = 2 * HALF  # rows of two matrices
+_PAIR = 2  # bytes that become 16 bits each
 # prmt's selectors of the first (second) bytes of four pairs, the pairs of the first
 # register before those of the second, and after them; [PTX] prmt
 _PART = ((0x6420, 0x2064), (0x7531, 0x3175))
@@ -161,11 +164,16 @@ def load_operand(
 ) -> Pieces:
     """Pieces of a or b, all of one k before those of the next."""
     way = layout.way_from(source.type)
-    if way in (PAIRS, BYTES):
+    # TMA fills a buffer as it is: its bytes are loaded in pairs without another view.
+    has_pairs = way in (PAIRS, BYTES) and not is_of_boxes(memory.root(source))
+    if has_pairs:
         source, indices = in_pairs(source, indices)
     else:
         source = without_casts(source)
-    first = shifted(indices, lane_offsets.of(layout, way))
+    offsets = lane_offsets.of(layout, way)
+    if way == BYTES and not has_pairs:
+        offsets = (offsets[0], build.mul(offsets[1], _PAIR))
+    first = shifted(indices, offsets)
     lane_type = layout.lane_type(kind.element_type)
     order = sorted(
         piece_offsets(layout, kind), key=lambda offset: offset[layout.dims.index("k")]
@@ -185,7 +193,7 @@ def load_operand(
                 transpose=not layout.is_along_k,
                 num_tiles=_MATRICES,
             )
-        at = moved(first, row, column // 2)
+        at = moved(first, row, column // _PAIR if has_pairs else column)
         if way == BYTES:
             return _load_bytes(source, at, layout, lane_type)
         return _load_pairs(source, at, layout, lane_type, lane_offsets)
@@ -264,8 +272,9 @@ def _load_bytes(
     is_float = isinstance(kind.element_type, ir.FloatType)
     spread, zero = build.i32(_SPREAD), build.i32(0)
     loaded = []
-    for k, other in _word_offsets(layout, 1):
-        pair = memref.load(source, moved(at, other, k))
+    is_in_pairs = source.type.element_type == i16
+    for k, other in _word_offsets(layout, 1 if is_in_pairs else _PAIR):
+        pair = _load_pair(source, moved(at, other, k))
         if not is_float:
             pair = permute(arith.extui(i32, pair), zero, spread)
         loaded.append(pair)
@@ -273,6 +282,15 @@ def _load_bytes(
         return _as_bytes(loaded)
     column = ir.VectorType.get([len(loaded), 1], i16)
     return vector.bitcast(kind, vector.from_elements(column, loaded))
+
+
+def _load_pair(source: ir.Value, at: Indices) -> Any:
+    """A pair of bytes as 16 bits: an element, or two bytes side by side."""
+    i16 = build.integer(16)
+    if source.type.element_type == i16:
+        return memref.load(source, at)
+    pair = vector.bitcast(ir.VectorType.get([1], i16), build.load(source, at, _PAIR))
+    return vector.extract(pair, [], [0])
 
 
 def _load_nibbles(

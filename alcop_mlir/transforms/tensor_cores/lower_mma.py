@@ -64,6 +64,7 @@ from alcop_mlir.analysis.layout.fragments import (
     slice_offset,
 )
 from alcop_mlir.analysis.layout.reshapes import RESHAPES, reshaped
+from alcop_mlir.analysis.layout.warpgroups import reads_memory
 from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
@@ -308,7 +309,11 @@ class _Lowering:
         held = None
         if not (self.by_wgmma.has(before) or is_zero(before)):
             held = self._pieces(before, self._layout(result)).values
-        made = self.by_wgmma.lower(op, held)
+        a = None
+        if not reads_memory(op, 0):
+            left = multiplied(op)[0]
+            a = self._pieces(left, self._layout(left))
+        made = self.by_wgmma.lower(op, held, a)
         if made is not None:
             self.lowered[result] = made
 

@@ -12,9 +12,13 @@ loads and stores inside a chunk is left unchanged, with a remark; a buffer whose
 not conflict is left unchanged without one. Views of a whole buffer by another element
 type are swizzled alike.
 
+What threads read of tiles that TMA has swizzled (`alcop.boxes`), as those that A of a
+wgmma is computed of, is swizzled by the engine's pattern: here only their accesses
+change, and one that cannot is an error.
+
 Runs after upstream's fold-memref-alias-ops, as accesses through views hide their rows,
 and before alcop-unroll-steady-state and LLVM, which fold the constant part of the
-arithmetic. Reads, writes and erases no attributes.
+arithmetic. Reads `alcop.boxes`; writes and erases no attributes.
 """
 
 from __future__ import annotations
@@ -27,10 +31,12 @@ from alcop_mlir.analysis.layout.swizzle import (
     SwizzledAccess,
     SwizzlePlan,
     buffers,
+    is_of_boxes,
     plan,
 )
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.diagnostics import remark
+from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -40,10 +46,14 @@ class SwizzleShared(Pass):
     name = "alcop-swizzle-shared"
 
     def run(self, op: ir.Operation) -> None:
-        for answer in [plan(buffer) for buffer in buffers(op)]:
+        answers = [(buffer, plan(buffer)) for buffer in buffers(op)]
+        for buffer, answer in answers:
             if isinstance(answer, SwizzlePlan):
                 for access in answer.accesses:
                     _swizzle(access, access.swizzle)
+            elif answer is not None and is_of_boxes(buffer):
+                why = f"accesses a tile that TMA has swizzled: {answer.reason}"
+                raise PassError(answer.op, why)
             elif answer is not None:
                 remark(answer.op, f"shared buffer is not swizzled: {answer.reason}")
 

@@ -31,6 +31,7 @@ from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M
+from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, words
 
 _UNIT_BITS = 4  # addresses and distances are in units of 16 bytes
 _ADDRESS = 0x3FFF  # bits 0 to 13
@@ -196,6 +197,38 @@ def multiply(
     return found
 
 
+def multiply_held(
+    product: WarpgroupProduct,
+    sums: Sequence[Any],
+    a: Pieces,
+    new: bool,
+) -> list[Any]:
+    """The same with fragments of A in registers: piece i is of instruction i."""
+    b = Tile(product.b, None, 0)
+    step = MMA_K_BYTES // ELEMENT_TYPES[product.a.element].bytes
+    found = list(sums)
+    for number in range(a.counts["k"]):
+        right = b.descriptor(number * step, 0)
+        for row in range(product.instructions):
+            held, fragment = found[row], words(a.at(m=row, k=number))
+            made = alcop.WarpgroupMmaOp(held, *fragment, right, held.type)
+            _describe(made.operation, product, step, not (new and number == 0))
+            found[row] = made.operation.results[0]
+    return found
+
+
+def _describe(
+    op: ir.Operation, product: WarpgroupProduct, step: int, adds: bool
+) -> None:
+    names = (product.a.element, product.b.element, product.accumulators)
+    kinds = [ELEMENT_TYPES[name].ptx for name in names]
+    op.attributes["shape"] = build.numbers([WGMMA_M, product.columns, step])
+    op.attributes["types"] = ir.ArrayAttr.get([ir.StringAttr.get(k) for k in kinds])
+    word = build.integer(32)
+    for name, value in (("transpose_b", not product.b.along_k), ("adds", adds)):
+        op.attributes[name] = ir.IntegerAttr.get(word, int(value))
+
+
 def _wgmma(
     sums: ir.Value,
     a: ir.Value,
@@ -279,6 +312,8 @@ def _places(product: WarpgroupProduct, number: int) -> list[tuple[int, int, int]
     """For each register of an instruction the fragment, its row and its column."""
     pieces = product.columns // _COLUMNS_OF_PIECE
     groups = [product.instructions * half + number for half in (0, 1)]
+    if product.a.in_registers:
+        groups = [2 * number, 2 * number + 1]
     return [
         (group // 2 * pieces + n, group % 2, column)
         for n in range(pieces)

@@ -12,6 +12,7 @@ from alcop_mlir.analysis.layout.fragments import READ
 from alcop_mlir.analysis.layout.warpgroups import (
     WarpgroupProduct,
     is_cast_of_operand,
+    reads_memory,
     warpgroup_product,
 )
 from alcop_mlir.bindings import gpu, ir, nvvm
@@ -19,8 +20,10 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE, WARPGROUP
+from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces
 from alcop_mlir.transforms.tensor_cores.warpgroup_arithmetic import (
     multiply,
+    multiply_held,
     no_sums,
     packed,
     unpacked,
@@ -47,7 +50,7 @@ def is_read_by_warpgroup(value: ir.Value) -> bool:
     """
     uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     return bool(uses) and all(
-        (is_of_warpgroup(user) and number < SUMS)
+        (is_of_warpgroup(user) and number < SUMS and reads_memory(user, number))
         or (is_cast_of_operand(user) and is_read_by_warpgroup(user.results[0]))
         for user, number in uses
     )
@@ -71,12 +74,16 @@ class Products:
         return value in self.unfinished
 
     def lower(
-        self, op: ir.Operation, held: Sequence[Any] | None
+        self,
+        op: ir.Operation,
+        held: Sequence[Any] | None,
+        a: Pieces | None = None,
     ) -> tuple[Any, ...] | None:
         """Build the wgmma of one; those in a row on the same ones are a group.
 
         held: fragments of what it adds to; None where these are zero, or of the one
             before
+        a: fragments of A, where these are in registers
         Returns fragments of its accumulators; None where the next goes on with them.
         """
         product = warpgroup_product(op)
@@ -88,8 +95,12 @@ class Products:
         if sums is None:
             # Orders registers and wgmma: PTX ISA, wgmma.fence.
             sums = no_sums(product) if held is None else packed(product, held)
-            nvvm.WgmmaFenceAlignedOp()
-        sums = multiply(product, op, sums, self._group(product), is_new)
+            if a is None:
+                nvvm.WgmmaFenceAlignedOp()
+        if a is None:
+            sums = multiply(product, op, sums, self._group(product), is_new)
+        else:
+            sums = multiply_held(product, sums, a, is_new)
         if _goes_on(op):
             self.unfinished[result] = sums
             return None

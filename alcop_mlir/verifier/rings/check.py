@@ -72,7 +72,7 @@ from alcop_mlir.verifier.rings.events import LOAD, STORE, Ops
 from alcop_mlir.verifier.rings.kernel import Kernel
 from alcop_mlir.verifier.rings.numbers import Question, with_answer
 from alcop_mlir.verifier.rings.processes import Place, Process
-from alcop_mlir.verifier.rings.products import INLINE, WGMMA
+from alcop_mlir.verifier.rings.products import HELD, WGMMA, is_text
 from alcop_mlir.verifier.rings.records import Wrong
 from alcop_mlir.verifier.rings.run import Run
 from alcop_mlir.verifier.rings.state import State
@@ -82,6 +82,7 @@ from alcop_mlir.verifier.violations import Violation
 
 _KERNELS = ("gpu.launch", "gpu.func")
 _MOST_STATES = 1_000
+UNKNOWN_TEXT = "this is text of PTX, which may copy, wait or multiply"
 _BUFFER = "memref.alloc"
 
 
@@ -95,14 +96,28 @@ def check_rings(op: ir.Operation) -> list[Violation]:
 def _is_checked(kernel: Any) -> bool:
     """Whether roles are played: not where buffers have become parts of one block.
 
-    Nor where wgmma is text of PTX, as it is with A in registers.
+    Nor where wgmma may be text of PTX: `in_text`.
     """
     ops = [*inside(kernel)]
     loads = [one for one in ops if one.name in (LOAD, STORE)]
-    if not any(one.name == WGMMA for one in ops):
+    if not any(one.name in (WGMMA, HELD) for one in ops):
         return bool(loads)
-    is_text = any(one.name == INLINE for one in ops)
-    return bool(loads) and not is_text and all(map(_fills_buffer, loads))
+    is_known = not any(map(is_text, ops))
+    return bool(loads) and is_known and all(map(_fills_buffer, loads))
+
+
+def in_text(op: ir.Operation) -> list[ir.Operation]:
+    """For each kernel with copies by TMA and wgmma the first op whose text of PTX may
+    do anything, for which its rings are not checked.
+    """
+    found = []
+    for kernel in (one for one in (op.operation, *inside(op)) if one.name in _KERNELS):
+        ops = [*inside(kernel)]
+        names = {one.name for one in ops}
+        texts = [one for one in ops if is_text(one)]
+        if names & {LOAD, STORE} and names & {WGMMA, HELD} and texts:
+            found.append(texts[0])
+    return found
 
 
 def _fills_buffer(load: Any) -> bool:

@@ -22,9 +22,12 @@ from alcop_mlir.verifier.accesses import (
     slot_accesses,
 )
 from alcop_mlir.verifier.accesses import STORE as WRITE
+from alcop_mlir.verifier.rings.held import Held
 from alcop_mlir.verifier.rings.products import (
+    HELD,
     WGMMA,
     is_of_descriptors,
+    is_text,
     matrices,
     parts,
     tile,
@@ -58,7 +61,7 @@ _HARMLESS = (
 _MAY_MATTER = (
     "nvgpu.mbarrier.", "nvgpu.tma.", "nvgpu.warpgroup.", "nvgpu.device_async",
     "nvvm.mbarrier", "nvvm.cp.async", "nvvm.barrier", "nvvm.wgmma", "nvvm.cluster",
-    "nvvm.fence.proxy", "nvvm.inline_ptx", "nvvm.mapa", "nvvm.exit", "llvm.inline_asm",
+    "nvvm.fence.proxy", "nvvm.inline_ptx", "nvvm.mapa", "nvvm.exit",
     "nvvm.stmatrix", "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer",
     "alcop.consumer",
 )  # fmt: skip
@@ -78,6 +81,20 @@ class Event:
     operands: tuple[Any, ...] = ()
     data: Any = None
     accumulators: Any = None
+
+
+@dataclass(frozen=True)
+class Multiplied:
+    """What a wgmma reads.
+
+    tiles:     by its descriptors: the number of the buffer, the buffer, and the matrix
+    registers: that hold A
+    fenced:    whether it has a `wgmma.fence` of its own
+    """
+
+    tiles: tuple[Any, ...]
+    registers: frozenset[int]
+    fenced: bool
 
 
 @dataclass(frozen=True)
@@ -102,6 +119,7 @@ class Ops:
     groups:    groups of mbarriers, and the number of the first of each
     mbarriers: names of all: full are told of copies, who copies waits for empty ones
     own:       of accesses of slots that warps have for themselves: which, of how many
+    held:      registers that hold A
     """
 
     kernel: Any
@@ -110,6 +128,7 @@ class Ops:
     mbarriers: list[str] = field(default_factory=list)
     stored: set[Any] = field(default_factory=set)
     own: dict[Any, tuple[int, int]] = field(default_factory=dict)
+    held: Held = field(init=False)
 
     def __post_init__(self) -> None:
         loads = [op for op in inside(self.kernel) if op.name == LOAD]
@@ -123,6 +142,7 @@ class Ops:
             if root(op.operands[0]) in self.stored:
                 raise Unproven(op, "fills what TMA stores, too")
         self._find_own()
+        self.held = Held(self.kernel)
         full = {op.operands[1] for op in loads}
         copying = {op.block for op in loads}
         waits = (op for op in inside(self.kernel) if op.name == _WAIT)
@@ -174,7 +194,7 @@ class Ops:
             return self._contract(op) if is_wgmma(op) else None
         if op.name in _HARMLESS or is_of_descriptors(op):
             return None
-        if op.name.startswith(_MAY_MATTER):
+        if op.name.startswith(_MAY_MATTER) or is_text(op):
             raise Unproven(op, f"'{op.name}' is not known")
         return self._accesses(op)
 
@@ -275,7 +295,9 @@ class Ops:
             if buffer not in self.buffers or buffer in self.stored:
                 raise Unproven(op, "reads a tile that no copy by TMA fills")
             found.append((*self.buffers[buffer], matrix))
-        return Event("issue", (*descriptors,), found, (added, op.results[0]))
+        registers = self.held.read.get(op, frozenset())
+        data = Multiplied(tuple(found), registers, op.name == HELD)
+        return Event("issue", (*descriptors,), data, (added, op.results[0]))
 
     def _store(self, op: Any) -> Event:
         """A copy out of shared memory."""
@@ -321,11 +343,13 @@ class Ops:
         if written is not None:
             return written
         reads = self._reads(op)
-        if not reads or (op.name == _TRANSFER and _is_of_wgmma(op)):
+        registers = self.held.written.get(op, frozenset())
+        if op.name == _TRANSFER and _is_of_wgmma(op):
             return None
-        return Event(
-            "read", tuple(slot for _, slot in reads), [number for number, _ in reads]
-        )
+        if not reads and not registers:
+            return None
+        slots = tuple(slot for _, slot in reads)
+        return Event("read", slots, ([number for number, _ in reads], registers))
 
     def _reads(self, op: Any) -> list[tuple[int, Any]]:
         """The buffers that `op` reads, and which slots."""
@@ -354,6 +378,7 @@ _TABLE = {
     _CLUSTER_WAIT: Ops._meet_cluster,
     "nvvm.fence.mbarrier.init": lambda self, op: Event("fence_mbarriers"),
     WGMMA: Ops._issue,
+    HELD: Ops._issue,
     "nvvm.wgmma.fence.aligned": lambda self, op: Event("fence_registers"),
     "nvvm.wgmma.commit.group.sync.aligned": lambda self, op: Event("commit"),
     "nvvm.fence.proxy": Ops._fence_proxy,

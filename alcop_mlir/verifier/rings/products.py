@@ -1,8 +1,8 @@
 """wgmma as instructions: what each reads, and which values share its accumulators.
 
 Behind alcop-lower-mma, where a contraction is several `nvvm.wgmma.mma_async`, with
-fences and commits of their own. Its tiles are found by its descriptors: they are
-computed as if each buffer began at address 0.
+fences and commits of their own, or `alcop.warpgroup_mma` with A in registers. Its tiles
+are found by its descriptors: they are computed as if each buffer began at address 0.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from alcop_mlir.verifier.rings.unproven import Unproven
 from alcop_mlir.verifier.values import is_computable
 
 WGMMA = "nvvm.wgmma.mma_async"
+HELD = "alcop.warpgroup_mma"  # with A in registers, and a fence of its own
 _POINTER_CAST, _MATRICES = "llvm.inttoptr", "nvvm.stmatrix"
 POINTER = "memref.extract_aligned_pointer_as_index"
 INLINE = "llvm.inline_asm"
@@ -31,7 +32,8 @@ _REGISTERS = (
     "vector.insert",
 )
 _UNDEFINED = "llvm.mlir.undef"
-_INIT = 0  # operand: accumulators; descriptors of A and B follow
+_INIT = 0  # operand: accumulators; what of A and B there is follows
+_DESCRIPTOR = -1  # of B, the last operand
 _BOUNDS = 3  # operands of a loop, before what it carries
 _SHAPE = re.compile(r"m = (\d+), n = (\d+), k = (\d+)")
 _K_BYTES = 32
@@ -40,11 +42,15 @@ _ALONG_K = {"A": "row", "B": "col"}  # layouts of operands along K
 
 def products(kernel: Any) -> list[Any]:
     """The wgmma of a kernel."""
-    return [op for op in inside(kernel) if op.name == WGMMA]
+    return [op for op in inside(kernel) if op.name in (WGMMA, HELD)]
 
 
-def matrices(op: Any) -> tuple[Matrix, Matrix]:
-    """A and B of a wgmma."""
+def matrices(op: Any) -> tuple[Matrix, ...]:
+    """A and B of a wgmma; B alone where A is in registers."""
+    if op.name == HELD:
+        _, n, k = op.attributes["shape"]
+        is_transposed = op.attributes["transpose_b"].value == 1
+        return (Matrix(n, _K_BYTES // k, not is_transposed),)
     found = _SHAPE.search(str(op.attributes["shape"]))
     if found is None:
         raise Unproven(op, "has no shape that is known")
@@ -60,6 +66,8 @@ def matrices(op: Any) -> tuple[Matrix, Matrix]:
 def parts(op: Any) -> tuple[list[Any], Any]:
     """The descriptors of A and B of a wgmma, and the accumulators that it reads."""
     accumulators, *descriptors = op.operands
+    if op.name == HELD:
+        descriptors = [op.operands[_DESCRIPTOR]]
     return descriptors, accumulators
 
 
@@ -93,7 +101,7 @@ def is_of_descriptors(op: Any) -> bool:
 def _leads_to_wgmma(value: Any) -> bool:
     for use in value.uses:
         user = use.owner.operation
-        if user.name == WGMMA and use.operand_number > _INIT:
+        if user.name in (WGMMA, HELD) and use.operand_number > _INIT:
             continue
         if user.name == _POINTER_CAST:
             users = [one.owner.operation.name for one in user.results[0].uses]
@@ -104,6 +112,14 @@ def _leads_to_wgmma(value: Any) -> bool:
         if not all(_leads_to_wgmma(result) for result in user.results):
             return False
     return True
+
+
+def is_text(op: Any) -> bool:
+    """Whether an op is text of PTX that may do more than compute its result of numbers:
+    nothing is known of it then.
+    """
+    pointers = any("ptr" in str(one.type) for one in op.operands)
+    return op.name == INLINE and (pointers or "has_side_effects" in op.attributes)
 
 
 def takes_registers_apart(op: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 Clock = list[int]
 Slot = tuple[int, int]  # number of a buffer, slot in it
+REGISTERS = -1  # as the number of a buffer: registers of A, each of which is a slot
 
 
 class Wrong(Exception):
@@ -91,7 +92,7 @@ class Filled:
 class Reader:
     """What a process reads: groups of wgmma, oldest first, and the latest fills.
 
-    open:   slots of the group that is not committed
+    open:   slots of the group that is not committed, and registers of A
     made:   groups committed so far
     latest: number of the latest fill that it has read of each buffer
     stores: groups of copies out of slots, oldest first; the last one is not committed

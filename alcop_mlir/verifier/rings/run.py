@@ -110,8 +110,10 @@ class Run(Machine):
         return list(zip(own, slots, strict=True))
 
     def _read(self, number: int, one: Instruction) -> int:
-        for slot in self._own(number, one.data, self._whole(number, one)):
+        buffers, registers = one.data
+        for slot in self._own(number, buffers, self._whole(number, one)):
             self.state.read(number, slot)
+        self.state.hold(number, registers)
         return self.places[number].at + 1
 
     def _multiply(self, number: int, one: Instruction) -> int | None:
@@ -140,16 +142,18 @@ class Run(Machine):
             return None
         for other in warp:
             mine = self.at(other)
-            registers = frozenset(mine.defs)
-            self.state.check_fenced(other, registers)
-            self.state.issue(other, self._tiles(other, mine), one.op)
+            if one.data.fenced:
+                self.state.fence_registers(other)
+            self.state.check_fenced(other, frozenset(mine.defs))
+            tiles = self._tiles(other, mine)
+            self.state.issue(other, tiles, one.op, one.data.registers)
             self._set(other, mine, [self.state.readers[other].made])
         if len({tuple(self._descriptors(other, self.at(other))) for other in warp}) > 1:
             raise Wrong("its descriptors differ between lanes of a warp")
         return self._meet_warp(number, one)
 
     def _descriptors(self, number: int, one: Instruction) -> list[int]:
-        found = self._values(number, one)[: len(one.data)]
+        found = self._values(number, one)[: len(one.data.tiles)]
         if any(isinstance(value, Open) for value in found):
             raise Unproven(one.op, "depends on a number that is not known")
         return found
@@ -158,7 +162,8 @@ class Run(Machine):
         """The slots that a wgmma reads, by its descriptors."""
         buffers, slots = list[int](), list[int]()
         descriptors = self._descriptors(number, one)
-        for word, (buffer, of, matrix) in zip(descriptors, one.data, strict=True):
+        tiles = one.data.tiles
+        for word, (buffer, of, matrix) in zip(descriptors, tiles, strict=True):
             found = extent(word, matrix)
             if found is None:
                 raise Unproven(one.op, "reads a tile that is not swizzled")

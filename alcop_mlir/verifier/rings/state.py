@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.verifier.rings.mbarriers import Mbarriers
-from alcop_mlir.verifier.rings.records import Filled, Mbarrier, Reader, Slot, Wrong
+from alcop_mlir.verifier.rings.records import (
+    REGISTERS,
+    Filled,
+    Mbarrier,
+    Reader,
+    Slot,
+    Wrong,
+)
 
 
 class State(Mbarriers):
@@ -95,13 +102,29 @@ class State(Mbarriers):
         self._check_read(process, slot)
         self.slots[slot].read[process] = self._tick(process)[process]
 
-    def issue(self, process: int, slots: Iterable[Slot], op: Any) -> None:
-        """Issue a wgmma that reads these slots."""
+    def issue(
+        self,
+        process: int,
+        slots: Iterable[Slot],
+        op: Any,
+        registers: Iterable[int] = (),
+    ) -> None:
+        """Issue a wgmma that reads these slots, and A in these registers."""
         reader = self.readers[process]
+        reader.open |= {(REGISTERS, number) for number in registers}
         for slot in slots:
             self._check_read(process, slot)
             reader.open |= {slot}
         reader.op = op
+
+    def hold(self, process: int, registers: Iterable[int]) -> None:
+        """Put fragments of A into registers."""
+        reader = self.readers[process]
+        if any(reader.reads((REGISTERS, number)) for number in registers):
+            raise Wrong(
+                "writes registers that a group of wgmma may still read as A: no wait "
+                "for that group is between"
+            )
 
     def fence_registers(self, process: int) -> None:
         """Order accesses of registers before it, and wgmma behind it."""
@@ -187,7 +210,8 @@ class State(Mbarriers):
         time = self._tick(process)[process]
         while len(reader.groups) > most:
             for slot in reader.groups.pop(0)[0]:
-                self.slots[slot].read[process] = time
+                if slot[0] != REGISTERS:
+                    self.slots[slot].read[process] = time
 
     def _check_read(self, process: int, slot: Slot) -> None:
         filled, name = self.slots.get(slot), self._name(slot)

@@ -382,3 +382,101 @@ func.func @uneven_blocks(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: mem
   } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma", cluster = 2}>}
   return
 }
+
+// -----
+
+// wgmma takes no fragments of B.
+// CHECK-LABEL: @computed_b
+// CHECK-NOT:   warps = 4
+// CHECK:       rings = {{.*}}slots = 3 : i64}]
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @computed_b(%A: memref<64x512xf16>, %B: memref<64x512xf32>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %pa = arith.constant 0.0 : f16
+  %pb = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %warp = arith.divui %tx, %c32 : index
+    %row = arith.muli %warp, %c16 : index
+    %a = memref.alloc() : memref<64x64xf16, #ws>
+    %b = memref.alloc() : memref<64x64xf32, #ws>
+    %sum = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
+      %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x512xf16> to memref<64x64xf16, strided<[512, 1], offset: ?>>
+      memref.copy %ga, %a : memref<64x64xf16, strided<[512, 1], offset: ?>> to memref<64x64xf16, #ws>
+      %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x512xf32> to memref<64x64xf32, strided<[512, 1], offset: ?>>
+      memref.copy %gb, %b : memref<64x64xf32, strided<[512, 1], offset: ?>> to memref<64x64xf32, #ws>
+      gpu.barrier
+      %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
+        %wa = vector.transfer_read %a[%row, %kk], %pa {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
+        %wb = vector.transfer_read %b[%c0, %kk], %pb {in_bounds = [true, true]} : memref<64x64xf32, #ws>, vector<64x16xf32>
+        %fb = arith.truncf %wb : vector<64x16xf32> to vector<64x16xf16>
+        // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is not computed by wgmma: B is computed, which wgmma takes of A alone}}
+        %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %wa, %fb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
+        scf.yield %s : vector<16x64xf32>
+      }
+      gpu.barrier
+      scf.yield %next : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %C[%row, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma"}>}
+  return
+}
+
+// -----
+
+// Rows of 256 bytes are two boxes.
+// CHECK-LABEL: @wide_rows
+// CHECK-NOT:   warps = 4
+// CHECK:       rings = {{.*}}slots = 3 : i64}]
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @wide_rows(%A: memref<64x512xf32>, %B: memref<64x512xf16>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c512 = arith.constant 512 : index
+  %pa = arith.constant 0.0 : f32
+  %pb = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %warp = arith.divui %tx, %c32 : index
+    %row = arith.muli %warp, %c16 : index
+    %a = memref.alloc() : memref<64x64xf32, #ws>
+    %b = memref.alloc() : memref<64x64xf16, #ws>
+    %sum = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
+      %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x512xf32> to memref<64x64xf32, strided<[512, 1], offset: ?>>
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: rows of the tile that A is computed of have 256 bytes, expected 128 at most}}
+      memref.copy %ga, %a : memref<64x64xf32, strided<[512, 1], offset: ?>> to memref<64x64xf32, #ws>
+      %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x512xf16> to memref<64x64xf16, strided<[512, 1], offset: ?>>
+      memref.copy %gb, %b : memref<64x64xf16, strided<[512, 1], offset: ?>> to memref<64x64xf16, #ws>
+      gpu.barrier
+      %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
+        %wa = vector.transfer_read %a[%row, %kk], %pa {in_bounds = [true, true]} : memref<64x64xf32, #ws>, vector<16x16xf32>
+        %wb = vector.transfer_read %b[%c0, %kk], %pb {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<64x16xf16>
+        %fa = arith.truncf %wa : vector<16x16xf32> to vector<16x16xf16>
+        %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %wb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
+        scf.yield %s : vector<16x64xf32>
+      }
+      gpu.barrier
+      scf.yield %next : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %C[%row, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma"}>}
+  return
+}

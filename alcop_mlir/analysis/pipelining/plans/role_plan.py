@@ -7,9 +7,11 @@ flight. Where the loop is not such a one, `role_plan` says why. Nothing is chang
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
+from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.ir.clusters import cluster_size, is_of_cluster, made_of
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import (
@@ -23,10 +25,12 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.slices import is_repeatable
 from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.analysis.layout.fragments import CONTRACT
+from alcop_mlir.analysis.layout.fragments import CONTRACT, multiplied
 from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes, tensor_boxes
 from alcop_mlir.analysis.layout.warpgroups import (
     is_cast_of_operand,
+    reads_memory,
+    tile_reads,
     warpgroup_product,
 )
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
@@ -91,12 +95,15 @@ def role_plan(
         _unfit_kernel(loop)
         or _unfit_copies(pipelined)
         or _unfit_products(loop, products)
+        or _unfit_held(products)
         or _unfit_reads(pipelined, products)
     )
     if no is not None:
         return no
     # A slot that groups in flight read is filled again once these have ended.
     in_flight = min(asked, slots - 2)
+    if holds_operands(products):
+        in_flight = min(in_flight, 1)  # the next iteration has the same registers
     copy = Stream(COPY, lead=slots - 1 - in_flight, warps=WARPGROUP)
     compute = Stream(COMPUTE, in_flight=in_flight, turns=turns)
     inner = [op for op in _ops(loop) if op.name == "scf.for"]
@@ -214,15 +221,60 @@ def _unfit_products(loop: ir.Operation, products: list[Any]) -> Rejected | None:
     return None
 
 
+def holds_operands(products: Sequence[Any]) -> bool:
+    """Whether A of a contraction by wgmma is in registers."""
+    return any(not reads_memory(one, 0) for one in products)
+
+
+def _unfit_held(products: list[Any]) -> Rejected | None:
+    """A in registers is made step by step, in one loop of fragment steps."""
+    if not holds_operands(products):
+        return None
+    op = products[0]
+    holder = op.parent.operation
+    if len(products) > 1 or not is_loop(holder) or not trip_count(holder):
+        return Rejected(
+            op, "computes A, expected one contraction in a loop of fragment steps"
+        )
+    return None
+
+
+def _unfit_boxes(pipelined: PipelinedLoop, buffer: Any) -> Rejected | None:
+    """Threads read rows of one box, whose swizzle is one of their columns."""
+    for copy in pipelined.ops:
+        boxes = tensor_boxes(copy)
+        if isinstance(boxes, str) or memory.root(copy.operands[1]) != buffer:
+            continue
+        if boxes.count > 1:
+            row = boxes.columns * boxes.count * element_bytes(buffer.type)
+            return Rejected(
+                copy,
+                f"rows of the tile that A is computed of have {row} bytes, expected "
+                f"{boxes.swizzle} at most",
+            )
+    return None
+
+
 def _unfit_reads(pipelined: PipelinedLoop, products: list[Any]) -> Rejected | None:
-    """Only wgmma understands how TMA leaves tiles in memory."""
+    """Only wgmma, and reads of fragments of A, know how TMA leaves tiles in memory."""
     known = set(products)
+    held = {
+        read
+        for one in products
+        if not reads_memory(one, 0)
+        for read in tile_reads(multiplied(one)[0]) or ()
+    }
     for buffer in {b for copy in pipelined.copies for b in copy.buffers}:
         accesses = memory.accesses(buffer)
         if not isinstance(accesses, list):
             return Rejected(accesses, "uses a buffer of the copies in no known way")
         for access in accesses:
             if access.op in pipelined.ops:
+                continue
+            if access.op in held:
+                no = _unfit_boxes(pipelined, buffer)
+                if no is not None:
+                    return no
                 continue
             users = [user for r in access.op.results for user in _users(r)]
             if access.writes or not users or not known.issuperset(users):
