@@ -14,6 +14,7 @@ from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arguments import Argument, Bound, bind
 from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.hazards.cluster_shadow import ClusterShadow
+from alcop_mlir.runtime.emulator.hazards.engine_shadow import EngineShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
@@ -218,8 +219,12 @@ def _translated(
 def _watch(batch: Batch, checks: GlobalShadow, kernel: TranslatedKernel) -> None:
     """Check the accesses of the batch for races."""
     reports, clocks, names = checks.reports, batch.clocks, batch.names
-    several = batch.warps > 1
-    checks.warps = WarpShadow(checks.size, clocks, reports, names) if several else None
+    checks.warps = checks.engines = None
+    if kernel.has_engines:
+        engines = EngineShadow(checks.size, clocks, reports, names)
+        checks.warps = checks.engines = engines
+    elif batch.warps > 1:
+        checks.warps = WarpShadow(checks.size, clocks, reports, names)
     batch.global_shadow = checks
     size = batch.shared.size
     batch.shadow = shadow = ClusterShadow(size, kernel.granule, clocks, reports, names)

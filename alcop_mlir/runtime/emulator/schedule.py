@@ -325,8 +325,9 @@ class Runner:
             report_never_waited(cohort)
             for store in cohort.stores:
                 store.report()
-                if not store.moved:
-                    store.move()
+                store.read()
+            for store in (*cohort.stores_read, *cohort.stores):
+                store.write()
             for observer in self.observers:
                 observer.on_end(cohort)
             cohort.peers = []  # a circle

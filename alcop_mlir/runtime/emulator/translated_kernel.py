@@ -35,6 +35,7 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
 )
 from alcop_mlir.runtime.emulator.instructions.opcodes.first_targets import first_target
 from alcop_mlir.runtime.emulator.instructions.opcodes.rows import (
+    moves_by_engine,
     orders_by_flags,
     rows_of,
     shared_granule,
@@ -127,6 +128,7 @@ class TranslatedKernel:
         )
         self.leaders = program.labels
         self.granule = shared_granule(self.code, self.rows)
+        self.has_engines = moves_by_engine(self.rows)
         self.has_flags = orders_by_flags(self.code, self.rows)
         self._spans: dict[int, Span] = {}
         self._ops: dict[int, Op] = {}

@@ -45,13 +45,19 @@ DUMP:
 """
 
 
-def run(text: str, kinds_of: list[str], arguments: list[Any], **options: Any) -> Result:
+def run(
+    text: str,
+    kinds_of: list[str],
+    arguments: list[Any],
+    threads: int = 64,
+    **options: Any,
+) -> Result:
     sized = ", ".join(
         f".param .align 64 .b8 p{i}[128]" if k == "map" else f".param .{k} p{i}"
         for i, k in enumerate(kinds_of)
     )
     whole = module(text, [], **TARGET).replace("kernel()", f"kernel({sized})")
-    return launch(whole, None, (1,), (64,), arguments, **options)
+    return launch(whole, None, (1,), (threads,), arguments, **options)
 
 
 def in_shared(box: np.ndarray, swizzle: int) -> np.ndarray:

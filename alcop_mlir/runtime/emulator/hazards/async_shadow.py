@@ -101,8 +101,9 @@ class AsyncShadow(FlagShadow):
         at, clocks = access.at, self.clocks
         writer = self.writer.take(at)
         generic = (writer < clocks.warps) & ((self.state.take(at) & WRITTEN) != 0)
-        if clocks.fenced >= 0:
-            column = clocks.fenced + np.where(generic, writer, 0)
+        first = clocks.fenced["shared"]
+        if first >= 0:
+            column = first + np.where(generic, writer, 0)
             fenced = clocks.horizon.reshape(-1).take(access.row + column)
             generic &= self.written.take(at) >= fenced
         if generic.any():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
+from alcop_mlir.runtime.emulator.hazards.engine_shadow import EngineShadow
 from alcop_mlir.runtime.emulator.hazards.reports import (
     BLOCK_CONFLICT,
     NO_PROXY_FENCE,
@@ -50,11 +51,17 @@ class GlobalShadow:
         self.fenced: set[int] = set()
         # Of the batch that runs; None where its blocks have one warp.
         self.warps: WarpShadow | None = None
+        # The same where the kernel has copies by engines, None where it has not.
+        self.engines: EngineShadow | None = None
 
     def on_read(self, lanes: Lanes) -> None:
         """Checks and records a read."""
         if self.warps is not None and lanes.offset.size:
             self.warps.on_read(lanes)
+        self._on_read(lanes)
+
+    def _on_read(self, lanes: Lanes) -> None:
+        """The same, of blocks: those that order themselves are not checked."""
         offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:
@@ -74,8 +81,38 @@ class GlobalShadow:
             return met if clash is None else clash
         return clash | met
 
+    def on_strong(self, lanes: Lanes, writes: bool, updates: bool = False) -> None:
+        """A strong access, which races with no other but those of engines."""
+        if self.engines is not None and lanes.offset.size:
+            self.engines.on_strong(lanes, writes, updates)
+
+    def on_engine_read(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
+        """A copy to shared memory begins."""
+        if not lanes.offset.size:
+            return
+        assert self.engines is not None
+        self.engines.on_engine_read(lanes, columns, epochs)
+        self._on_read(lanes)
+
+    def on_engine_write(self, lanes: Lanes, reduces: bool) -> int:
+        """A copy out of shared memory begins."""
+        if not lanes.offset.size:
+            return 0
+        assert self.engines is not None
+        return self.engines.on_engine_write(lanes, reduces)
+
+    def on_engine_landing(self, lanes: Lanes, number: int, reduces: bool) -> None:
+        """Its thread has waited for it."""
+        if lanes.offset.size:
+            assert self.engines is not None
+            self.engines.on_engine_landing(lanes, number, reduces)
+
+    def on_engine_change(self, lanes: Lanes, differs: Array) -> Array | None:
+        """As `on_write`, of copies that have been checked within their block."""
+        return self._on_write(lanes, differs) if lanes.offset.size else None
+
     def _on_write(self, lanes: Lanes, differs: Array) -> Array | None:
-        """The same, of blocks: those that order themselves are not checked."""
+        """As `on_write`, of blocks."""
         offset, who = lanes.offset, self._blocks(lanes)
         keep = self._unfenced(who)
         if keep is not None:

@@ -17,9 +17,13 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.reports import (
+    NO_PROXY_FENCE,
     READ_AFTER_WRITE,
+    READ_IN_FLIGHT,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
+    WRITE_IN_FLIGHT,
+    WRITE_WHILE_READ,
     Hazard,
     Reports,
 )
@@ -28,28 +32,46 @@ from alcop_mlir.runtime.emulator.machine.lanes import Lanes
 from alcop_mlir.runtime.emulator.machine.memory import GLOBAL_WINDOW
 from alcop_mlir.runtime.emulator.machine.warps import Names
 
-_STAMP_BITS = 32
+# A cell: the number of the block, the column of the clocks, two marks, the stamp.
+STAMP_BITS = 32
+COLUMN_BITS = 16
+COLUMN = (1 << COLUMN_BITS) - 1
+BY_ENGINE, REDUCED = 1 << 31, 1 << 30  # marks of `engine_shadow`
+STAMP = REDUCED - 1
 _MOST_UNRECORDED = 64  # instructions
-_STAMP = (1 << _STAMP_BITS) - 1
 WHAT = {
-    READ_AFTER_WRITE: "was written by warp {other} and is read by warp {warp}",
-    WRITE_AFTER_READ: "was read by warp {other} and is overwritten by warp {warp}",
-    WRITE_AFTER_WRITE: "was written by warp {other} and is overwritten by warp {warp}",
+    READ_AFTER_WRITE: "no barrier between: global address {at} was written by "
+    "{other} and is read by warp {warp}",
+    WRITE_AFTER_READ: "no barrier between: global address {at} was read by {other} and "
+    "is overwritten by warp {warp}",
+    WRITE_AFTER_WRITE: "no barrier between: global address {at} was written by "
+    "{other} and is overwritten by warp {warp}",
+    READ_IN_FLIGHT: "global address {at} is where a copy goes that {other} has issued, "
+    "and is read by warp {warp} before a cp.async.bulk.wait_group without .read, which "
+    "its thread has to execute first",
+    WRITE_IN_FLIGHT: "global address {at} is where a copy goes that {other} has "
+    "issued, and is written by warp {warp} before a cp.async.bulk.wait_group without "
+    ".read, which its thread has to execute first",
+    WRITE_WHILE_READ: "global address {at} is read by a copy to shared memory, and is "
+    "overwritten by warp {warp}, which has not waited for the mbarrier of the copy",
+    NO_PROXY_FENCE: "no fence.proxy.async (or fence.proxy.async.global) between: "
+    "global address {at} was written by {other} and is read through the async proxy, "
+    "for warp {warp}",
 }
 
 
-class _Last:
-    """The last accesses of each element: `cells` say who and when, 0 is never.
-
-    A cell is the number of the warp among all of the batch, then the stamp.
-    """
+class Last:
+    """The last accesses of each element: `cells` say who and when, 0 is never."""
 
     def __init__(self, size: int, each: int):
         self.cells = [np.zeros(size, np.int64) for _ in range(each)]
         self.lines = [np.zeros(size, np.int32) for _ in range(each)]
 
 
-class _Access:
+Table = dict[int, Last]  # by the width of the elements
+
+
+class GlobalAccess:
     """An access with an entry for each lane of each warp that makes it."""
 
     def __init__(self, clocks: Clocks, lanes: Lanes):
@@ -61,12 +83,27 @@ class _Access:
             last = np.full_like(warp, lanes.owner.first_warp + lanes.owner.warps - 1)
             warp = np.concatenate([warp, last])
             self.offset, self.block = np.tile(self.offset, 2), np.tile(self.block, 2)
-        self.who = self.block * clocks.warps + warp
+        self.who = self.block << COLUMN_BITS | warp
         copy = self.block if clocks.copies > 1 else 0
         self.row = copy * clocks.warps + warp
         stamp = clocks.start.reshape(-1).take(self.row)
         self.newest = int(clocks.start.max())
-        self.cell = (self.who << _STAMP_BITS) | stamp
+        self.cell = (self.who << STAMP_BITS) | stamp
+
+    def elements(self, width: int) -> Array:
+        """The elements of that width that each entry touches, (entries, elements)."""
+        at = (self.offset // width)[:, None]
+        if self.lanes.size > width:
+            at = at + np.arange(self.lanes.size // width)
+        return at
+
+    def is_own_block(self, who: Array) -> Array:
+        """Whether these, (entries, elements), are of the block of their entry."""
+        return (who >> COLUMN_BITS) == self.block[:, None]
+
+    def cells_of(self, columns: Array, stamps: Array | int) -> Array:
+        """Cells of other columns of the clocks, with these stamps and marks."""
+        return (self.block << COLUMN_BITS | columns) << STAMP_BITS | stamps
 
 
 class WarpShadow:
@@ -83,16 +120,16 @@ class WarpShadow:
         self.clocks = clocks
         self.reports = reports
         self.names = names
-        self.readers: dict[int, _Last] = {}
-        self.writers: dict[int, _Last] = {}
-        self._unrecorded: list[_Access] = []
+        self.readers: Table = {}
+        self.writers: Table = {}
+        self._unrecorded: list[GlobalAccess] = []
 
     def on_read(self, lanes: Lanes) -> None:
         """Checks and records a read."""
         if not lanes.per_block and lanes.owner.blocks > 1:
             return
-        access = _Access(self.clocks, lanes)
-        self._check(READ_AFTER_WRITE, self.writers, access)
+        access = GlobalAccess(self.clocks, lanes)
+        self._check_read(access)
         # Most reads are of what is not written before a barrier: these are forgotten.
         if self._unrecorded and self._unrecorded[-1].newest < self.clocks.least():
             self._unrecorded.clear()
@@ -102,21 +139,22 @@ class WarpShadow:
 
     def _record_reads(self) -> None:
         for read in self._unrecorded:
-            self._record(read)
+            self._record(self.readers, read, read.cell)
         self._unrecorded.clear()
 
-    def _record(self, access: _Access) -> None:
+    def _record(self, table: Table, access: GlobalAccess, cells: Array) -> None:
+        """These read last, in front of who did so before."""
         lanes = access.lanes
-        last = self._table(self.readers, lanes.size, 2)
+        last = self._table(table, lanes.size, 2)
         at, (first, second) = access.offset // lanes.size, last.cells
         before = first.take(at)
-        others = (before >> _STAMP_BITS) != access.who
+        others = ((before ^ cells) >> STAMP_BITS) != 0
         second[at[others]] = before[others]
         last.lines[1][at[others]] = last.lines[0].take(at[others])
-        first[at] = access.cell
+        first[at] = cells
         last.lines[0][at] = lanes.ins.line
-        lost = first.take(at) != access.cell  # to another warp of this instruction
-        second[at[lost]] = access.cell[lost]
+        lost = first.take(at) != cells  # to another warp of this instruction
+        second[at[lost]] = cells[lost]
         last.lines[1][at[lost]] = lanes.ins.line
 
     def on_write(self, lanes: Lanes, differs: Array) -> Array | None:
@@ -125,9 +163,8 @@ class WarpShadow:
         Returns the entries that another warp writes too, None if there are none.
         """
         self._record_reads()
-        access = _Access(self.clocks, lanes)
-        self._check(WRITE_AFTER_READ, self.readers, access, differs)
-        self._check(WRITE_AFTER_WRITE, self.writers, access, differs)
+        access = GlobalAccess(self.clocks, lanes)
+        self._check_write(access, differs)
         last = self._table(self.writers, lanes.size, 1)
         at, (cells,) = access.offset // lanes.size, last.cells
         known = cells.take(at)
@@ -141,62 +178,92 @@ class WarpShadow:
 
     def report_clash(self, lanes: Lanes, entry: int) -> None:
         """Two warps wrote different values with one instruction; `entry` lost."""
-        access = _Access(self.clocks, lanes)
+        access = GlobalAccess(self.clocks, lanes)
         others = lanes.warp()[lanes.offset == lanes.offset[entry]]
         line = lanes.ins.line
         self._report(WRITE_AFTER_WRITE, access, entry, int(others[-1]), line)
 
-    def _table(self, table: dict[int, _Last], width: int, each: int) -> _Last:
+    def _table(self, table: Table, width: int, each: int) -> Last:
         found = table.get(width)
         if found is None:
-            found = table[width] = _Last(self.size // width, each)
+            found = table[width] = Last(self.size // width, each)
         return found
+
+    def _check_read(self, access: GlobalAccess) -> None:
+        self._check(READ_AFTER_WRITE, self.writers, access)
+
+    def _check_write(
+        self, access: GlobalAccess, differs: Array | None, apart: int = 0
+    ) -> None:
+        self._check(WRITE_AFTER_READ, self.readers, access, differs)
+        self._check(WRITE_AFTER_WRITE, self.writers, access, differs, apart)
 
     def _check(
         self,
         kind: str,
-        table: dict[int, _Last],
-        access: _Access,
+        table: Table,
+        access: GlobalAccess,
         only: Array | None = None,
+        apart: int = 0,
     ) -> None:
-        """Reports the first race of these entries with the accesses in the table."""
-        horizon, warps = self.clocks.horizon.reshape(-1), self.clocks.warps
-        columns = self.clocks.columns
+        """Reports the first race of these entries with the accesses in the table.
+
+        apart: marks of accesses with which they do not race
+        """
         for width, last in table.items():
-            at = (access.offset // width)[:, None]
-            if access.lanes.size > width:
-                at = at + np.arange(access.lanes.size // width)
+            at = access.elements(width)
             for cells, lines in zip(last.cells, last.lines, strict=True):
                 found = cells.take(at)
-                by = found >> _STAMP_BITS
+                by = found >> STAMP_BITS
                 is_other = (found != 0) & (by != access.who[:, None])
                 if not is_other.any():
                     continue
-                is_other &= by // warps == access.block[:, None]
-                seen = horizon.take(access.row[:, None] * columns + by % warps)
-                raced = is_other & ((found & _STAMP) >= seen)
+                is_other &= access.is_own_block(by)
+                raced = is_other & ((found & STAMP) >= self._seen(access, by & COLUMN))
+                if apart:
+                    raced &= (found & apart) == 0
                 if only is not None:
                     raced &= only[:, None]
                 if raced.any():
-                    row, column = (int(i) for i in np.argwhere(raced)[0])
-                    other = int(by[row, column]) % warps
-                    line = int(lines[at[row, column]])
-                    self._report(kind, access, row, other, line)
+                    self._report_first(kind, access, raced, at, by, lines)
                     return
 
-    def _report(
-        self, kind: str, access: _Access, row: int, other: int, line: int
+    def _seen(self, access: GlobalAccess, column: Array) -> Array:
+        """Up to which stamps each entry sees what these columns have done."""
+        at = access.row[:, None] * self.clocks.columns + column
+        return self.clocks.horizon.reshape(-1).take(at)
+
+    def _report_first(
+        self,
+        kind: str,
+        access: GlobalAccess,
+        bad: Array,
+        at: Array,
+        by: Array,
+        lines: Array,
     ) -> None:
+        """The first of these, (entries, elements), of elements `at` with `by`."""
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        other, line = int(by[row, column]) & COLUMN, int(lines[at[row, column]])
+        self._report(kind, access, row, other, line)
+
+    def _report(
+        self, kind: str, access: GlobalAccess, row: int, other: int, line: int
+    ) -> None:
+        """What the entry in that row does; `other`: a column of the clocks."""
         ins = access.lanes.ins
-        index, warp = int(access.block[row]), int(access.who[row]) % self.clocks.warps
+        index, warp = int(access.block[row]), int(access.who[row]) & COLUMN
         block, number = self.names.block(index, warp), self.names.warp(warp)
         address = GLOBAL_WINDOW + int(access.offset[row])
-        named = self.names.warp_seen_from(index, warp, other)
-        what = WHAT[kind].format(other=named, warp=number)
+        named = self._named(index, warp, other)
+        what = WHAT[kind].format(other=named, warp=number, at=f"0x{address:x}")
         message = (
-            f"block {block} no barrier between: global address 0x{address:x} {what}: "
-            f"`{ins.text}`; the other access is PTX line {line}: "
+            f"block {block} {what}: `{ins.text}`; the other access is PTX line {line}: "
             f"`{self.reports.text(line)}`"
         )
         where = (block, number, address, "global", ins.source)
         self.reports.add(Hazard(kind, message, ins.line, line, *where))
+
+    def _named(self, index: int, warp: int, column: int) -> str:
+        """Who a column of the clocks stands for, as seen from a warp of a block."""
+        return f"warp {self.names.warp_seen_from(index, warp, column)}"

@@ -89,6 +89,8 @@ def load(access: Access, used: Parts = ()) -> Array:
             cohort, access.for_each(global_offset(address)), mask, size, ins
         )
         flags.on_order(cohort, mask, order)
+        if batch.global_shadow is not None:
+            batch.global_shadow.on_strong(every, writes=False)
         flags.on_read(cohort, every, space, order)
     elif batch.global_shadow is not None:
         for start, length in used or ((0, size),):
@@ -273,15 +275,23 @@ def _store_global(access: Access, value: Array) -> None:
 
 
 def put_global(
-    cohort: Cohort, lanes: Lanes, entries: Array, order: Order | None = None
+    cohort: Cohort,
+    lanes: Lanes,
+    entries: Array,
+    order: Order | None = None,
+    by_engine: bool = False,
 ) -> None:
     """Writes (entries,) of MOVED_AS[size] to checked offsets."""
     batch = cohort.batch
     view, at = batch.memory.views[lanes.size], lanes.offset // lanes.size
     shadow = batch.global_shadow
     clash: Array | None = None
-    if shadow is not None and order is None:
-        clash = shadow.on_write(lanes, _bits(view.take(at)) != _bits(entries))
+    if shadow is not None and order is not None:
+        shadow.on_strong(lanes, writes=True)
+    elif shadow is not None:
+        differs = _bits(view.take(at)) != _bits(entries)
+        write = shadow.on_engine_change if by_engine else shadow.on_write
+        clash = write(lanes, differs)
     flags.on_write(cohort, lanes, "global", order)
     note_global(cohort, lanes)
     view[at] = entries
@@ -335,6 +345,8 @@ def atomic_targets(access: Access) -> Targets:
         line = access.ins.line
         raise EmulationError(f"PTX line {line}: atomic on {access.space} memory")
     lanes = _written_lanes(access)
+    if batch.global_shadow is not None:
+        batch.global_shadow.on_strong(lanes, writes=True, updates=True)
     note_global(cohort, lanes)
     at = lanes.offset >> (size.bit_length() - 1)
     return Targets(lanes, batch.memory.views[size][None], at)

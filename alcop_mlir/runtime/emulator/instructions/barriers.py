@@ -76,13 +76,13 @@ def translate_warp_barrier(t: Translator, ins: Instruction) -> Op:
 def translate_fence(t: Translator, ins: Instruction) -> Op:
     """Fences of memory, of proxies, and of objects.
 
-    fence.proxy.async lets engines see what the warp has written to shared memory,
-    fence.mbarrier_init other threads of the cluster its mbarrier.init.
+    fence.proxy.async lets engines see what the warp has written, to the memory that it
+    names, fence.mbarrier_init other threads of the cluster its mbarrier.init.
     """
     if _INIT in ins.parts:
         return _fence_init
     if any(part in _ASYNC_PROXY for part in ins.parts):
-        return _fence_async_proxy
+        return _async_proxy_fence(ins)
     order = memory_order(ins)
     if order is None:
         return nothing
@@ -102,9 +102,17 @@ def memory_order(ins: Instruction) -> Order | None:
     return fence_order(ins)
 
 
-def _fence_async_proxy(cohort: Cohort, mask: Mask) -> None:
-    if cohort.batch.shadow is not None:
-        cohort.batch.clocks.fence_proxy(_active(cohort, mask))
+def _async_proxy_fence(ins: Instruction) -> Op:
+    named = {"global", "shared"}.intersection(
+        word for part in ins.parts for word in part.split("::")
+    )
+    spaces = sorted(named) or ("global", "shared")
+
+    def run(cohort: Cohort, mask: Mask) -> None:
+        if cohort.batch.shadow is not None:
+            cohort.batch.clocks.fence_proxy(_active(cohort, mask), spaces)
+
+    return run
 
 
 def _fence_init(cohort: Cohort, mask: Mask) -> None:

@@ -147,6 +147,25 @@ class GlobalWatcher(Protocol):
         or None: only what is in memory afterwards tells whether their values differ.
         """
 
+    def on_strong(self, lanes: Lanes, writes: bool, updates: bool = False) -> None:
+        """Before a strong access; `updates`: of an atomic."""
+
+    def on_engine_read(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
+        """At the issue of copies to shared memory.
+
+        columns, epochs: (entries,); who has acquired the phase comes after the read
+        """
+
+    def on_engine_write(self, lanes: Lanes, reduces: bool) -> int:
+        """At the issue of copies out of shared memory; returns a number for them."""
+        ...
+
+    def on_engine_landing(self, lanes: Lanes, number: int, reduces: bool) -> None:
+        """At the wait for all of that: from now on writes by these threads."""
+
+    def on_engine_change(self, lanes: Lanes, differs: Array) -> Array | None:
+        """Before such copies, no reductions, change memory; as `on_write`."""
+
     def on_fence(self, blocks: Array) -> None:
         """After a fence of gpu or sys scope by these blocks (numbers in the grid)."""
 

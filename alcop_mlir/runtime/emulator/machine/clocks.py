@@ -16,6 +16,8 @@ before whoever has waited for it, directly or through others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
@@ -39,9 +41,9 @@ class Clocks:
         # with warp w's next access. The own entry is the least over pairs of lanes.
         # Behind the warps are the other columns.
         self.columns = warps
-        # The first of `warps` columns, -1 without: what each warp knows of the others
-        # and a fence.proxy.async has followed, on the way from them to it.
-        self.fenced = -1
+        # By state space, the first of `warps` columns, -1 without: what each warp knows
+        # of the others and a fence.proxy.async has followed, on the way to it.
+        self.fenced = {"shared": -1, "global": -1}
         # The same, -1 without: what a fence.mbarrier_init has followed.
         self.inited = -1
         # The same, -1 where there is one block: what each warp knows of those of other
@@ -91,18 +93,19 @@ class Clocks:
         self.columns += count
         return first
 
-    def fence_proxy(self, active: Array) -> None:
+    def fence_proxy(self, active: Array, spaces: Sequence[str]) -> None:
         """fence.proxy.async by warps: engines see what they have done and seen.
 
-        active: bool (1|copies, warps)
+        active: bool (1|copies, warps); spaces: of the memory for which that holds
         """
-        if self.fenced < 0:
-            self.fenced = self.add_columns(self.warps)
-        part = slice(self.fenced, self.fenced + self.warps)
-        known = (self.seen()[:, :, : self.warps] + 1) * EPOCH
-        known = np.maximum(known, self.horizon[:, :, part])
-        on = active[:, :, None]
-        self.horizon[:, :, part] = np.where(on, known, self.horizon[:, :, part])
+        for space in spaces:
+            if self.fenced[space] < 0:
+                self.fenced[space] = self.add_columns(self.warps)
+            part = slice(self.fenced[space], self.fenced[space] + self.warps)
+            known = (self.seen()[:, :, : self.warps] + 1) * EPOCH
+            known = np.maximum(known, self.horizon[:, :, part])
+            on = active[:, :, None]
+            self.horizon[:, :, part] = np.where(on, known, self.horizon[:, :, part])
         self.step(active)
 
     def fence_init(self, active: Array) -> None:

@@ -111,8 +111,10 @@ class Cohort(WarpRange):
         self.R: Registers = []
         self.accumulators: dict[int, tuple[Array, list[Array]]] = {}
         self.copies: list[PendingCopy] = []
-        # Bulk copies that no wait covers, and how many of their groups there were.
+        # Bulk copies that no wait covers, those of which the reads are waited for, and
+        # how many of their groups there were.
         self.stores: list[PendingStore] = []
+        self.stores_read: list[PendingStore] = []
         self.bulk_committed = np.zeros((1, 1, 1), np.int64)
         # The last arrival of copies that have landed, by the mbarriers it arrived at.
         self.arrived: dict[frozenset[int], Flight] = {}

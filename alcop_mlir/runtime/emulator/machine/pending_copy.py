@@ -69,21 +69,23 @@ class PendingCopy:
 
 @dataclass(eq=False, kw_only=True)
 class PendingStore:
-    """Bulk copies out of shared memory that no wait covers.
+    """Bulk copies out of shared memory whose writes no wait covers.
 
-    group: the number of the bulk group of each lane, a register; moved: whether all
-    has been read and written
+    group: the number of the bulk group of each lane, a register
     """
 
     group: Array
-    moved: bool = False
 
-    def move(self) -> None:
-        """Reads shared memory and writes what it goes to."""
+    def read(self) -> None:
+        """Shared memory is read, and may be written again."""
+        raise NotImplementedError
+
+    def write(self) -> None:
+        """What has been read is there."""
         raise NotImplementedError
 
     def report(self) -> None:
-        """The kernel has ended before a wait."""
+        """The kernel has ended before a wait for the read."""
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,14 @@ class Load(Flight):
         columns, epochs = columns[:copies].repeat(each), epochs[:copies].repeat(each)
         return lanes, columns, epochs
 
+    def stamped_source(self) -> tuple[Lanes, Array, Array]:
+        """The same of the pieces that are read of global memory."""
+        lanes, columns, epochs = self.stamped(self.pieces.other)
+        if self.pieces.inside is None:
+            return lanes, columns, epochs
+        there = np.flatnonzero(self.pieces.inside)
+        return lanes.only(there), columns[there], epochs[there]
+
     def report(self) -> None:
         """The kernel has ended before it."""
         shadow = self.cohort.batch.shadow
@@ -107,6 +115,8 @@ def start_load(load: Load) -> None:
     if batch.shadow is not None:
         if load.source is not None:
             batch.shadow.on_async_read(load.source)
+        elif batch.global_shadow is not None:
+            batch.global_shadow.on_engine_read(*load.stamped_source())
         if load.combine is not None:
             batch.shadow.on_async_update(*load.stamped(here), at_issue=True)
         elif (overlap := batch.shadow.on_write(here, in_flight=True)) is not None:
@@ -134,8 +144,6 @@ def read_global(
     if given.inside is not None:
         lanes = lanes.only(np.flatnonzero(given.inside))
     bounds.check_global(cohort, lanes)
-    if batch.global_shadow is not None and lanes.offset.size:
-        batch.global_shadow.on_read(lanes)
     access.note_global(cohort, lanes)
     view = batch.memory.views[given.size]
 

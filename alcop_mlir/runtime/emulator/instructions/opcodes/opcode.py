@@ -14,6 +14,7 @@ from alcop_mlir.runtime.emulator.instructions import (
     memory,
     warpgroup_multiply,
 )
+from alcop_mlir.runtime.emulator.instructions.copies import bulk_copy, tensor_copy
 from alcop_mlir.runtime.emulator.instructions.translator import (
     Handler,
     Op,
@@ -107,6 +108,12 @@ class Opcode:
     def is_warpgroup_multiply(self) -> bool:
         """Whether it multiplies while the warp goes on."""
         return self.translate is warpgroup_multiply.multiply
+
+    @property
+    def is_bulk_copy(self) -> bool:
+        """Whether it may move bytes between global and shared memory by itself."""
+        copies = (bulk_copy.copy_in, bulk_copy.copy_out, tensor_copy.copy_tensor)
+        return self.translate in copies
 
     def order(self, ins: Instruction) -> Order | None:
         """What a strong access, or a fence, of this row orders; None of others."""

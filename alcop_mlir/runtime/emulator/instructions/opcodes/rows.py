@@ -37,3 +37,8 @@ def orders_by_flags(code: Sequence[Instruction], rows: Sequence[Opcode]) -> bool
     orders = [row.order(ins) for ins, row in zip(code, rows, strict=True)]
     known = [order for order in orders if order is not None]
     return any(o.acquires for o in known) and any(o.releases for o in known)
+
+
+def moves_by_engine(rows: Sequence[Opcode]) -> bool:
+    """Whether some bulk copy reads or writes global memory."""
+    return any(row.is_bulk_copy for row in rows)
