@@ -78,12 +78,12 @@ def main() -> None:
     if given.log is None:
         device = "simulated"
         logs = simulated_logs(target, given.space)
-        others = models.samples(models.shipped(device, target), device, target)
+        others = models.samples_of(models.shipped(device, target), device, target)
     else:
         device = "cuda"
         recorded = records.read(given.log).records
         logs = recorded_logs(recorded, target, device)
-        others = models.samples(recorded, device, target)
+        others = models.samples_of(recorded, device, target)
     if given.collect:
         collect(logs, given.collect)
         return

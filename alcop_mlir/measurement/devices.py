@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import alcop_mlir
 from alcop_mlir.errors import check_known
+from alcop_mlir.measurement.measuring import Outcome, Pool
 from alcop_mlir.measurement.operators import Operator
 from alcop_mlir.measurement.program_search import Trial
 from alcop_mlir.measurement.work import (
@@ -23,7 +24,6 @@ from alcop_mlir.measurement.work import (
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import gpus, records
-from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting, now
 

@@ -20,15 +20,19 @@ from typing import Any
 from alcop_mlir import codec, files, knobs
 from alcop_mlir.measurement import devices, work
 from alcop_mlir.measurement.journal import Journal, key
+from alcop_mlir.measurement.measuring import Outcome, Pool
 from alcop_mlir.measurement.work import CompileTask
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import records
-from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting
 
 _MOST = 1 << 28  # bytes of a request: MLIR text, which may hold constants
+_MEASURES: dict[str, Callable[[Any], Any]] = {
+    "simulated": work.simulate_candidate,
+    "cuda": work.measure_candidate,
+}
 _children: dict[Callable[[Any], Any], Pool] = {}
 
 
@@ -90,6 +94,12 @@ def measure(text: str, bundle: bytes | str) -> str:
     return records.lines([known]).decode()
 
 
+def begin(search: str, device: str, limit: int) -> str:
+    """Start the process that measures, for a search; what was `recorded` for it."""
+    _child(_MEASURES[device], limit).start()
+    return recorded(search)
+
+
 def recorded(search: str) -> str:
     """All records that were made here for a search, a line each."""
     return records.lines(Journal(journal_path(search)).refresh().values()).decode()
@@ -131,13 +141,17 @@ def _task(asked: Request) -> tuple[Problem, Schedule, str]:
 
 def _in_child(function: Callable[[Any], Any], task: Any, limit: int) -> Outcome:
     """Do the task in a child process; once more where that died for whatever reason."""
-    if function not in _children:
-        _children[function] = Pool(function, 1, limit)
-    pool = _children[function]
+    pool = _child(function, limit)
     (outcome,) = pool.run([task])
     if outcome.has_died:
         (outcome,) = pool.run([task])
     return outcome
+
+
+def _child(function: Callable[[Any], Any], limit: int) -> Pool:
+    if function not in _children:
+        _children[function] = Pool(function, 1, limit)
+    return _children[function]
 
 
 @contextlib.contextmanager

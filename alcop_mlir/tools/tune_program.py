@@ -24,7 +24,7 @@ from alcop_mlir.measurement.program_search import (
 )
 from alcop_mlir.tools.command_line import Rows, aligned, is_installed, seconds
 from alcop_mlir.tools.tune_show import bar
-from alcop_mlir.tuning import gpus, models, strategies
+from alcop_mlir.tuning import gpus, strategies
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.search import BATCH, Budget, Strategy, Task, Trials
@@ -48,8 +48,7 @@ def make_searches(
     gpu = chooser.gpu if chooser.device == COMPILED_FOR else target.device
 
     def strategy(problem: Problem) -> Strategy:
-        counted = chooser.counted.records
-        others = models.samples(counted, chooser.device, target)
+        others = chooser.samples()
         others |= {one.task.problem.recorded: _samples(one) for one in found}
         others.pop(problem.recorded, None)
         some = [one for one in others.values() if len(one.seconds)]

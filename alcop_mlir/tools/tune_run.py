@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
-from alcop_mlir.measurement import devices
+from alcop_mlir.measurement import devices, exchange
 from alcop_mlir.measurement.devices import Cuda, Device
 from alcop_mlir.measurement.journal import Journal
 from alcop_mlir.measurement.operators import Program
@@ -26,7 +26,7 @@ from alcop_mlir.tools import (
 )
 from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import TOOL
-from alcop_mlir.tuning import exchange, models, records, strategies
+from alcop_mlir.tuning import models, records, strategies
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
@@ -322,7 +322,7 @@ def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
     """The strategy asked for, with a model trained on records of other problems."""
     forest, notes = chooser.learned
     _say(*notes)
-    others = models.samples(chooser.counted.records, chooser.device, task.target)
+    others = chooser.samples()
     others.pop(task.problem, None)
     return strategies.make(given.strategy, [*others.values()], given.seed, forest)
 

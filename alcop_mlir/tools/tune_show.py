@@ -130,7 +130,7 @@ def compile_rows(chooser: Chooser, compiled: Decision) -> Rows:
     if unused:
         lines += [f"no compile uses these records: {unused}"]
     else:
-        used = f"{len(chooser.counted.records) or 'no'} records of {chooser.gpu}"
+        used = f"{len(chooser.counted) or 'no'} records of {chooser.gpu}"
         lines += [f"with --target {chooser.target.name}, from {used}"]
     yield "compile", lines
 

@@ -7,6 +7,7 @@ features, learned   a model of measured / predicted time; training fits it
 search, strategies  what to measure next
 residuals           what measurements say of what was not measured
 records             what was measured
+record_book         their file, by an index of it; counted: those that count
 selection           the schedule that the compiler chooses
 
 Importing this package imports nothing.

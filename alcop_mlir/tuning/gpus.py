@@ -11,10 +11,14 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from alcop_mlir import knobs
 from alcop_mlir.target import Target, newest_target
 from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.space import FloatArray
 
 # What is faster than the peak of a target's row: its own GPU by overclocking,
 # others of the architecture by more SMs and rates (L40S against RTX 4090: 2.2).
@@ -88,18 +92,30 @@ def _gpu(line: str) -> Gpu | None:
     return Gpu(parts[0], parts[1], int(digits) if digits.isdecimal() else 0)
 
 
-@functools.cache  # records are many, their problems few
 def least_seconds(problem: Problem, target: Target, gpu: str) -> float:
-    """No GPU called `gpu` computes `problem` faster, if `target` is its row.
+    """No GPU called `gpu` computes `problem` faster, if `target` is its row."""
+    return float(least(*work(problem), target, gpu))
+
+
+@functools.cache  # records are many, their problems few
+def work(problem: Problem) -> tuple[float, float, float]:
+    """Operations of `problem`, bytes of all its arrays, and bytes of an element."""
+    m, n, k, batch = problem.sizes
+    inputs = (m + n) * k * problem.element_bytes
+    moved = batch * (inputs + m * n * problem.out_bytes)
+    return problem.flops, float(moved), float(problem.element_bytes)
+
+
+def least(
+    flops: Any, moved: Any, element_bytes: Any, target: Target, gpu: str
+) -> FloatArray:
+    """The least seconds of such `work`, of one problem or of many.
 
     All multiplications take time, all arrays pass through L2 once, and a load returns
     before what is computed from it.
     """
-    m, n, k, batch = problem.sizes
-    inputs = (m + n) * k * problem.element_bytes
-    moved = batch * (inputs + m * n * problem.out_bytes)
-    peak = target.tensor_f16_flops * 2 / problem.element_bytes
-    seconds = max(problem.flops / peak, moved / target.l2_bytes_per_second)
+    peak = target.tensor_f16_flops * 2 / element_bytes
+    seconds = np.maximum(flops / peak, moved / target.l2_bytes_per_second)
     latency = target.l2_latency / target.clock_hz
     faster = _OVERCLOCKED if gpu == target.device else _OTHER_GPU
     return (seconds + latency) / faster

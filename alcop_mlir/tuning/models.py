@@ -14,7 +14,6 @@ that kernel.
 from __future__ import annotations
 
 import gzip
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -25,14 +24,19 @@ from alcop_mlir.errors import ConfigError, MissingExtraError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import learned, records, training
+from alcop_mlir.tuning import record_book as book
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.counted import Counted
 from alcop_mlir.tuning.features import NAMES, Samples, features
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
+from alcop_mlir.tuning.record_book import Book
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.space import Candidates
 
 LEAST_RECORDS = 64  # fewer do not make a model
+# Of more a sample: a model is fitted in a second, and what it says hardly changes.
+LEARNED_FROM = 2048
 # Times faster than others suggest. log(measured / predicted) has a deviation of 0.2 to
 # 0.3 within a problem on real GPUs (docs/tuning.md): this is five of them.
 TOO_FAST = 4.0
@@ -42,11 +46,16 @@ _SHIPPED = Path(__file__).parent / "data"
 
 def shipped(device: str, target: Target) -> tuple[Record, ...]:
     """The records in the package for that device and target."""
+    return tuple(shipped_book(device, target).records())
+
+
+def shipped_book(device: str, target: Target) -> Book:
+    """Of these records."""
     name = f"{device}-{target.name}.jsonl"
-    packed = _SHIPPED / f"{name}.gz"  # written by collecting on a GPU
-    if packed.exists():
-        return records.parse(gzip.decompress(packed.read_bytes()), name).records
-    return records.read(_SHIPPED / name).records
+    packed, plain = _SHIPPED / f"{name}.gz", _SHIPPED / name
+    if packed.exists():  # written by collecting on a GPU
+        return book.of_data(gzip.decompress(packed.read_bytes()), name)
+    return book.consult(plain)
 
 
 def records_path() -> Path:
@@ -54,10 +63,15 @@ def records_path() -> Path:
     return knobs.cache_dir() / "records.jsonl"
 
 
-def samples(
+def samples(known: Counted, device: str, target: Target) -> dict[Problem, Samples]:
+    """The samples to fit a model to, by problem."""
+    return samples_of(known.sample(LEARNED_FROM), device, target)
+
+
+def samples_of(
     known: Iterable[Record], device: str, target: Target
 ) -> dict[Problem, Samples]:
-    """The samples to fit a model to, by problem."""
+    """Of these records."""
     of_problem: dict[Problem, list[Record]] = {}
     for record in records.timed(known, device, target.name):
         of_problem.setdefault(record.problem, []).append(record)
@@ -69,19 +83,19 @@ def samples(
 
 
 def load_or_train(
-    known: Sequence[Record], device: str, target: Target
+    known: Counted, device: str, target: Target
 ) -> tuple[Forest | None, tuple[str, ...]]:
     """The model for those records, or None if they are too few; and notes."""
-    mine = records.timed(known, device, target.name)
-    if len(mine) < LEAST_RECORDS:
+    if len(known) < LEAST_RECORDS:
         return None, ()
     path = knobs.cache_dir() / f"model-{device}-{target.name}.bin"
-    key = hashlib.sha256(repr((NAMES, mine)).encode()).hexdigest()
+    key = repr((NAMES, known.key))
     forest = learned.load(path, key, len(NAMES))
     if forest is not None:
         return forest, ()
     try:
-        forest = training.train(None, list(samples(mine, device, target).values()))
+        mine = samples(known, device, target)
+        forest = training.train(None, list(mine.values()))
     except MissingExtraError as error:
         return None, (f"what is recorded is not learned from: {error}",)
     try:

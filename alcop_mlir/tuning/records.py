@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -95,24 +95,69 @@ def read(path: Path) -> Log:
 
 def parse(data: bytes, name: str) -> Log:
     """The records in `data`; notes refer to it as `name`."""
-    records: list[Record] = []
-    notes: list[str] = []
-    other: dict[str, int] = {}
+    found: list[Record] = []
+    skipped: list[tuple[int, str]] = []
+    schemas: dict[str, int] = {}
+    for line in scan(data):
+        if line.record is not None:
+            found.append(line.record)
+        elif line.schema:
+            schemas[line.schema] = schemas.get(line.schema, 0) + 1
+        else:
+            skipped.append((line.number, line.error))
+    return Log(tuple(found), notes(name, skipped, schemas.items()))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a file of records: a record, of another schema, or in error.
+
+    number, offset: counted from the start of what was scanned, lines from 1 on
+    text: without the end of the line
+    """
+
+    number: int
+    offset: int
+    text: bytes
+    record: Record | None = None
+    schema: str = ""
+    error: str = ""
+
+
+def scan(data: bytes) -> Iterator[Line]:
+    """All lines of `data` that are not blank."""
+    offset = 0
     for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            records.append(from_json(codec.parse(line, _MAX_LINE)))
-        except _OtherSchema as schema:
-            other[str(schema)] = other.get(str(schema), 0) + 1
-        except ConfigError as error:
-            notes.append(f"{name}:{number}: line skipped: {error}")
-    notes += [
-        f"{name}: {count} record(s) of schema {schema} skipped, this version reads "
-        f"{SCHEMA}"
-        for schema, count in other.items()
-    ]
-    return Log(tuple(records), tuple(notes))
+        if line.strip():
+            yield read_line(line, number, offset)
+        offset += len(line) + 1
+
+
+def read_line(text: bytes, number: int = 1, offset: int = 0) -> Line:
+    """What one line is."""
+    try:
+        return Line(number, offset, text, from_json(codec.parse(text, _MAX_LINE)))
+    except _OtherSchema as schema:
+        return Line(number, offset, text, schema=str(schema))
+    except ConfigError as error:
+        return Line(number, offset, text, error=str(error))
+
+
+def notes(
+    name: str, skipped: Iterable[tuple[int, str]], schemas: Iterable[tuple[str, int]]
+) -> tuple[str, ...]:
+    """A line for each thing that was skipped in the file called `name`.
+
+    skipped: numbers of lines, and why; schemas: how many lines have which other one
+    """
+    return (
+        *(f"{name}:{number}: line skipped: {why}" for number, why in skipped),
+        *(
+            f"{name}: {count} record(s) of schema {schema} skipped, this version reads "
+            f"{SCHEMA}"
+            for schema, count in schemas
+        ),
+    )
 
 
 def append(path: Path, records: Iterable[Record]) -> None:

@@ -7,17 +7,18 @@ analytical model. All that choose do it by a `Chooser`, so that all choose the s
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import Target
+from alcop_mlir.tuning import counted as counting
 from alcop_mlir.tuning import (
     gpus,
     models,
@@ -25,10 +26,14 @@ from alcop_mlir.tuning import (
     preference,
     records,
 )
+from alcop_mlir.tuning import record_book as book
+from alcop_mlir.tuning.counted import Counted
+from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.records import Log, Record
+from alcop_mlir.tuning.record_book import ChangedError
+from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Task
 from alcop_mlir.tuning.space import (
     SMALL,
@@ -42,6 +47,7 @@ from alcop_mlir.tuning.space import (
 from alcop_mlir.variants import ScheduleVariant
 
 COMPILED_FOR = "cuda"  # the device whose records the compiler chooses by
+T = TypeVar("T")
 _ASKED = 512  # best by the analytical model, which the learned one predicts
 
 
@@ -74,19 +80,6 @@ class Ranking:
         return Ranking(task, rows, predicted[: len(task.candidates)], self.sure)
 
 
-@dataclass(frozen=True)
-class Counted:
-    """The records that count: the user's, then those shipped, without failures.
-
-    notes:    a line for each thing in the records that is damaged or impossible
-    left_out: a line for the records of each other GPU
-    """
-
-    records: tuple[Record, ...]
-    notes: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
 class Chooser:
     """Chooses for one target; reads the records once, when first needed.
 
@@ -116,32 +109,33 @@ class Chooser:
 
     @cached_property
     def counted(self) -> Counted:
-        """The records that count, read when first asked for."""
+        """The records that count, found when first asked for."""
+        return self._count(anew=False)
+
+    def _count(self, anew: bool) -> Counted:
         try:
-            log = records.read(self.path)
+            mine = book.consult(self.path, anew)
         except ConfigError as error:
-            log = Log(notes=(f"{error}: no record is used",))
-        found = [*log.records, *models.shipped(self.device, self.target)]
-        mine = records.timed(found, self.device, self.target.name)
-        left_out: tuple[str, ...] = ()
-        if self.device == COMPILED_FOR and mine:
-            others = Counter(r.setting.gpu for r in mine if r.setting.gpu != self.gpu)
-            mine = [r for r in mine if self.gpu and r.setting.gpu == self.gpu]
-            left_out = tuple(
-                f"{count} record(s) of {gpu or 'a GPU without a name'} do not count, "
-                f"only those of {self.gpu or 'a GPU with a name'}"
-                for gpu, count in others.items()
+            mine = replace(
+                book.of_data(b"", ""), notes=(f"{error}: no record is used",)
             )
-        possible = [r for r in mine if self._is_possible(r)]
-        notes = _impossible([r for r in mine if not self._is_possible(r)])
-        return Counted(tuple(possible), (*log.notes, *notes), left_out)
+        books = [mine, models.shipped_book(self.device, self.target)]
+        gpu = (lambda: self.gpu) if self.device == COMPILED_FOR else None
+        return counting.count(books, self.target, self.device, gpu)
+
+    def _ask(self, question: Callable[[Counted], T]) -> T:
+        """The answer by the records; all are read where the file is another one now."""
+        try:
+            return question(self.counted)
+        except ChangedError:
+            self.counted = self._count(anew=True)
+            return question(self.counted)
 
     def best_record(self, problem: Problem) -> tuple[Record | None, tuple[str, ...]]:
         """The fastest record that is legal and credible; notes on those faster."""
         notes: list[str] = []
-        ranked = records.ranked(
-            self.counted.records, problem, self.target.name, self.device
-        )
+        found = self._ask(lambda known: known.of(problem))
+        ranked = records.ranked(found, problem, self.target.name, self.device)
         known = models.typical(ranked)
         seconds = {one: record.seconds or 0.0 for one, record in known.items()}
         wrong = models.outliers(problem, self.target, seconds)
@@ -191,13 +185,19 @@ class Chooser:
 
         one: the kernel without variants, see `open_variants.choose`
         """
-        mine = tuple(r for r in self.counted.records if problem.covers(r.problem))
+        mine = self._ask(lambda known: known.covered(problem))
         return open_variants.choose(problem, self.target, most, one, mine)
 
     @cached_property
     def learned(self) -> tuple[Forest | None, tuple[str, ...]]:
         """The learned model, None where there are too few records; and notes."""
-        return models.load_or_train(self.counted.records, self.device, self.target)
+        return self._ask(
+            lambda known: models.load_or_train(known, self.device, self.target)
+        )
+
+    def samples(self) -> dict[Problem, Samples]:
+        """What a model is fitted to, by problem."""
+        return self._ask(lambda known: models.samples(known, self.device, self.target))
 
     def unused(self) -> str:
         """Why no compile asks for these records, or all of this; "" where it does."""
@@ -213,21 +213,6 @@ class Chooser:
         if self.space != SMALL:
             return f"it looks in the {SMALL.name} space"
         return ""
-
-    def _is_possible(self, record: Record) -> bool:
-        least = gpus.least_seconds(record.problem, self.target, self.gpu)
-        return (record.seconds or 0.0) >= least
-
-
-def _impossible(found: Sequence[Record]) -> tuple[str, ...]:
-    """A line that names the first, if there is one."""
-    if not found:
-        return ()
-    first = found[0]
-    return (
-        f"{len(found)} recorded time(s) are impossible and not used: "
-        f"{first.seconds:.3g} s for {first.problem}, at {first.time or 'no time'}",
-    )
 
 
 def ranked(

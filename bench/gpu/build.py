@@ -70,7 +70,7 @@ def compile_all(
 ) -> dict[str, Compiled]:
     """Each kernel by its key: from the folder, else compiled and put there."""
     # The compiler is on machines that build only: see the package's docstring.
-    from alcop_mlir.tuning.measuring import Pool
+    from alcop_mlir.measurement.measuring import Pool
 
     cache_folder.mkdir(parents=True, exist_ok=True)
     found = {spec.key: _cached(cache_folder, spec) for spec in specs}

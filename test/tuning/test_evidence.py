@@ -51,7 +51,7 @@ def test_a_time_that_the_others_contradict_does_not_win(made: list[Record]) -> N
     assert found.schedule == best.schedule
     assert len(notes) == 1
     assert "4 times faster than others suggest" in notes[0]
-    (samples,) = models.samples(chooser.counted.records, "cuda", TARGET).values()
+    (samples,) = chooser.samples().values()
     assert len(samples.seconds) == 79
     assert impossible not in samples.seconds
 

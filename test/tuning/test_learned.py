@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuning_cases import CUDA, SIMULATED, TARGET, write_records
+from tuning_cases import CUDA, SIMULATED, TARGET, counted, write_records
 
 from alcop_mlir.tuning import learned, models, records, training
 from alcop_mlir.tuning.features import NAMES
@@ -104,24 +104,24 @@ class Boom:
 
 
 def test_too_few_records_give_no_model(known: list[records.Record]) -> None:
-    assert models.load_or_train(known[:-1], "simulated", TARGET) == (None, ())
+    assert models.load_or_train(counted(known[:-1]), "simulated", TARGET) == (None, ())
 
 
 def test_records_of_another_device_give_no_model(known: list[records.Record]) -> None:
-    assert models.load_or_train(known, "cuda", TARGET) == (None, ())
+    assert models.load_or_train(counted(known, "cuda"), "cuda", TARGET) == (None, ())
     assert known[0].setting == SIMULATED != CUDA
 
 
 def test_a_model_is_trained_once(
     known: list[records.Record], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, notes = models.load_or_train(known, "simulated", TARGET)
+    first, notes = models.load_or_train(counted(known), "simulated", TARGET)
     assert first is not None
     assert notes == ()
     (file,) = cache.iterdir()
     assert file.name == "model-simulated-sm_80.bin"
     monkeypatch.setattr(training, "train", None)
-    again, _ = models.load_or_train(known, "simulated", TARGET)
+    again, _ = models.load_or_train(counted(known), "simulated", TARGET)
     assert again is not None
     asked = np.random.default_rng(0).normal(size=(50, len(NAMES)))
     assert np.array_equal(first.trees(asked), again.trees(asked))
@@ -130,13 +130,13 @@ def test_a_model_is_trained_once(
 def test_other_records_or_damage_make_it_train_again(
     known: list[records.Record], cache: Path
 ) -> None:
-    models.load_or_train(known, "simulated", TARGET)
+    models.load_or_train(counted(known), "simulated", TARGET)
     (file,) = cache.iterdir()
     first = file.read_bytes()
-    models.load_or_train([*known, known[0]], "simulated", TARGET)
+    models.load_or_train(counted([*known, known[0]]), "simulated", TARGET)
     assert file.read_bytes() != first
     file.write_bytes(first[: len(first) // 2])
-    forest, notes = models.load_or_train(known, "simulated", TARGET)
+    forest, notes = models.load_or_train(counted(known), "simulated", TARGET)
     assert forest is not None
     assert notes == ()
     assert file.read_bytes() == first
@@ -146,7 +146,7 @@ def test_a_cache_that_cannot_be_written_is_reported(
     known: list[records.Record], cache: Path
 ) -> None:
     cache.write_text("a file where the folder should be")
-    forest, (note,) = models.load_or_train(known, "simulated", TARGET)
+    forest, (note,) = models.load_or_train(counted(known), "simulated", TARGET)
     assert forest is not None
     assert "the trained model is not kept, it will be trained again: " in note
 
@@ -157,10 +157,11 @@ def test_shipped_records_train_in_seconds_and_choosing_is_light(cache: Path) -> 
 import sys, time
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import models, records, selection
+from alcop_mlir.tuning.counted import count
 assert "numpy" in sys.modules and "sklearn" not in sys.modules
 from alcop_mlir.tuning.problem import Problem
 target = find_target("{TARGET.name}")
-known = models.shipped("simulated", target)
+known = count([models.shipped_book("simulated", target)], target, "simulated", None)
 start = time.process_time()
 assert models.load_or_train(known, "simulated", target)[0] is not None
 trained = time.process_time() - start

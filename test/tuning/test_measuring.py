@@ -13,13 +13,12 @@ import pytest
 from tuning_cases import CUDA, PROBLEM, TARGET, some_candidates
 
 from alcop_mlir.errors import ConfigError, LaunchError
-from alcop_mlir.measurement import devices
+from alcop_mlir.measurement import devices, exchange
 from alcop_mlir.measurement.devices import Cuda
+from alcop_mlir.measurement.exchange import Package
+from alcop_mlir.measurement.measuring import Outcome, Pool
 from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.schedule import Schedule
-from alcop_mlir.tuning import exchange
-from alcop_mlir.tuning.exchange import Package
-from alcop_mlir.tuning.measuring import Outcome, Pool
 from alcop_mlir.tuning.records import Record
 
 
@@ -60,6 +59,15 @@ def test_every_task_has_its_outcome() -> None:
     assert again == [Outcome(0, [5, 5])]
 
 
+def test_workers_may_be_started_before_there_is_something_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Pool(work, workers=1, limit=60.0) as pool:
+        pool.start()
+        monkeypatch.setattr("alcop_mlir.measurement.measuring._serve", never_ready)
+        assert list(pool.run([5])) == [Outcome(0, [5, 5])]
+
+
 def test_nothing_to_do_starts_nothing() -> None:
     with Pool(work, workers=2, limit=1.0) as pool:
         assert list(pool.run([])) == []
@@ -68,8 +76,9 @@ def test_nothing_to_do_starts_nothing() -> None:
 def test_workers_that_do_not_start_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("alcop_mlir.tuning.measuring._serve", never_ready)
+    monkeypatch.setattr("alcop_mlir.measurement.measuring._serve", never_ready)
     with Pool(work, workers=1, limit=1.0) as pool:
+        pool.start()
         with pytest.raises(ConfigError, match=r"do not start: .*exit status 7"):
             list(pool.run([1]))
 

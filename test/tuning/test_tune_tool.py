@@ -22,12 +22,12 @@ from tuning_cases import (
 )
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.measurement import devices
+from alcop_mlir.measurement import devices, exchange
 from alcop_mlir.runtime import launch
 from alcop_mlir.runtime.measure import Timing
 from alcop_mlir.tools import compile as compile_tool
 from alcop_mlir.tools import tune
-from alcop_mlir.tuning import exchange, records
+from alcop_mlir.tuning import records
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
+from alcop_mlir.tuning import record_book as book
 from alcop_mlir.tuning import records
+from alcop_mlir.tuning.counted import Counted, count
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting
 from alcop_mlir.tuning.search import Task
@@ -55,6 +58,13 @@ def record(
     error = "" if seconds is not None else "it failed"
     time = "2026-01-01T00:00:00+00:00"
     return Record(problem, schedule, setting, time, seconds, error)
+
+
+def counted(known: Iterable[Record], device: str = "simulated") -> Counted:
+    """Those of `known` that count on a device."""
+    read = book.of_data(records.lines(known), "some records")
+    gpu = (lambda: TARGET.device) if device == "cuda" else None
+    return count([read], TARGET, device, gpu)
 
 
 def write_records(

@@ -184,8 +184,10 @@ def test_records_are_not_learned_from_without_scikit_learn(tmp_path: Path) -> No
     program = (
         "from alcop_mlir.target import find_target\n"
         "from alcop_mlir.tuning import models\n"
+        "from alcop_mlir.tuning.counted import count\n"
         "target = find_target('sm_80')\n"
-        "known = models.shipped('simulated', target)\n"
+        "shipped = models.shipped_book('simulated', target)\n"
+        "known = count([shipped], target, 'simulated', None)\n"
         "print(*models.load_or_train(known, 'simulated', target))"
     )
     done = run(program, ALCOP_CACHE_DIR=str(tmp_path))

@@ -66,6 +66,15 @@ class Pool:
             worker.kill()
         self._workers.clear()
 
+    def start(self) -> None:
+        """Start all workers and wait until each is ready, or has ended."""
+        while len(self._workers) < self._count:
+            self._workers.append(_Worker(self._function))
+        for worker in list(self._workers):
+            if not worker.started and worker.connection.poll(START_LIMIT):
+                for _ in self._receive(worker):
+                    pass  # it has no task
+
     def run(self, tasks: Sequence[Any]) -> Iterator[Outcome]:
         """The outcome of each task, in the order in which they finish.
 
