@@ -216,14 +216,17 @@ class PoolMeasurer:
     def collect(self, journal: Journal) -> int:
         """Add what workers measured for an earlier search, and it did not record.
 
-        Each is asked once it is free: what it still measures is in its answer.
+        Each is asked once it is free: what it still measures is in its answer. Then the
+        process that measures is there, too.
         """
         known = len(journal.refresh())
         distributed = import_distributed()
         asked = [
             self._client.submit(
-                pool_tasks.recorded,
+                pool_tasks.begin,
                 self._asked.search,
+                self._asked.device,
+                self._asked.limit,
                 workers=[address],
                 allow_other_workers=False,
                 resources={self._resource: 1},
