@@ -46,7 +46,8 @@ def run(bundle: Bundle, arrays: list[Array], mode: tuple[str, str]) -> Array:
     """What it computes, without bank conflicts of stores."""
     options = EmulatorOptions(visibility=mode[0], schedule=mode[1], counters=True)
     emulation = Emulation(options)
-    out = np.full_like(arrays[-1], np.nan)
+    out = arrays[-1].copy()
+    out.view(np.uint8)[...] = 0xFF  # no number, of floats as of their bits
     Program(bundle, emulation=emulation)(*arrays[:-1], out)
     for _, result in emulation.runs:
         assert result.counters is not None
@@ -153,6 +154,12 @@ def test_all_that_an_epilogue_stores_goes_through_the_same_slots(m: int) -> None
             "264 bytes",
         ),
         (
+            "block=128,64,64 warp=16,64 stages=3,2",
+            (128, 64, 256),
+            "f32",
+            "elements have 32 bits, expected 16",
+        ),
+        (
             "block=128,128,64 warp=16,128 stages=7,2",
             (128, 128, 448),
             "f16",
@@ -176,13 +183,54 @@ def test_what_does_not_fit_is_stored_from_registers(
     assert not STORE.search(ptx_of(bundle))
 
 
-def test_other_elements_are_stored_from_registers_by_choice(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    text = program({"m": 128, "n": 64, "k": 256}, "nt", out="f32")
-    bundle = compiled(text, "block=128,64,64 warp=16,64 stages=3,2")
-    assert "remark" not in capfd.readouterr().err
-    assert not STORE.search(ptx_of(bundle))
+def batched(sizes: dict[str, int]) -> str:
+    """C = A * B of bf16, for each of two matrices."""
+    a, b, c = (
+        "x".join(["2", *(str(sizes[letter]) for letter in dims), "bf16"])
+        for dims in ("mk", "nk", "mn")
+    )
+    return f"""
+      func.func @f(%A: memref<{a}>, %B: memref<{b}>, %C: memref<{c}>) {{
+        %z = arith.constant 0.0 : bf16
+        linalg.fill ins(%z : bf16) outs(%C : memref<{c}>)
+        linalg.generic {{
+          indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+                           affine_map<(b, m, n, k) -> (b, n, k)>,
+                           affine_map<(b, m, n, k) -> (b, m, n)>],
+          iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+        }} ins(%A, %B : memref<{a}>, memref<{b}>) outs(%C : memref<{c}>) {{
+        ^bb0(%a: bf16, %b: bf16, %c: bf16):
+          %p = arith.mulf %a, %b : bf16
+          %s = arith.addf %c, %p : bf16
+          linalg.yield %s : bf16
+        }}
+        return
+      }}"""
+
+
+def test_batches_of_bf16_are_stored_by_tma_within_their_matrix() -> None:
+    """Rows beyond one matrix are the next one's: the engine knows three dimensions."""
+    sizes = {"m": 136, "n": 24, "k": 192}
+    bundle = compiled(batched(sizes), "block=128,64,64 warp=16,64 stages=3,2")
+    text = ptx_of(bundle)
+    assert "cp.async.bulk.tensor.3d.global.shared::cta" in text
+    assert "st.global" not in text
+    random = np.random.default_rng(5)
+    a, b = (
+        random.integers(-3, 4, (2, sizes[rows], sizes["k"])).astype(np.float32)
+        for rows in "mn"
+    )
+    want = a @ b.transpose(0, 2, 1)  # of up to 8 bits: exact in bf16, or rounded alike
+    bits = [as_bf16(one) for one in (a, b)]
+    for mode in (MODES[0], MODES[-1]):
+        got = run(bundle, [*bits, np.zeros(want.shape, np.uint16)], mode)
+        np.testing.assert_array_equal(got, as_bf16(want))
+
+
+def as_bf16(values: Array) -> Array:
+    """Bits of floats, rounded to nearest, ties to even."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
 # -- what orders the stores ------------------------------------------------------------

@@ -11,7 +11,10 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target
 from alcop_mlir.transforms.schedules.warpgroup_schedule import warpgroup_schedule
-from alcop_mlir.transforms.schedules.warpgroup_variants import warpgroup_variants
+from alcop_mlir.transforms.schedules.warpgroup_variants import (
+    missing_clusters,
+    warpgroup_variants,
+)
 from alcop_mlir.variants import ScheduleVariant
 
 TARGET = find_target("sm_90a")
@@ -74,8 +77,11 @@ def test_open_sizes_have_clusters_where_m_is_long(
     m: int | None, low: int, cluster: int
 ) -> None:
     ranges = (("m", (low, 8192)),) if m is None else ()
-    large, *_ = variants_of(replace(OPEN, m=m, size_ranges=ranges))
+    contraction = replace(OPEN, m=m, size_ranges=ranges)
+    large, *_ = variants_of(contraction)
     assert (large.schedule.block[0], large.schedule.cluster) == (128, cluster)
+    said = missing_clusters(contraction, TARGET)
+    assert ("M may be less than 2048" in said) == (cluster == 1)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,10 @@ def stored_boxes(write: ir.Operation) -> TensorBoxes | str:
     vector, target, *indices = write.operands
     size = element_bytes(target.type)
     if size != BYTES:
-        return f"elements have {8 * size} bits, expected {8 * BYTES}"
+        return (
+            f"elements have {8 * size} bits, expected {8 * BYTES}, of which stmatrix "
+            "stores several at once"
+        )
     rank = target.type.rank
     if len(indices) != rank or transfer_dims(write) != (rank - 2, rank - 1):
         return "it is no store of rows of a matrix"

@@ -28,8 +28,8 @@ have been read.
 
 Only in launches with contractions by wgmma, of elements of 16 bits: of others a store
 to shared memory for each word would cost what it saves. What does not fit is stored
-from registers, with a remark: rows that are not multiples of 16 bytes apart, C that is
-a part of something else, or no room in shared memory beside the ring.
+from registers, with a remark, as those are: rows that are not multiples of 16 bytes
+apart, C that is a part of something else, or no room in shared memory beside the ring.
 
 Runs after alcop-specialize-warps and alcop-expand-pipelines, and before
 alcop-lower-mma, which stores tiles to buffers with `alcop.boxes` by stmatrix. Writes
@@ -51,7 +51,7 @@ from alcop_mlir.analysis.ir.loops import ancestor_in
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.bound_branches import checked_branch, is_same
 from alcop_mlir.analysis.layout.fragments import CONTRACT, WRITE
-from alcop_mlir.analysis.layout.stored_boxes import BYTES, ROWS, stored_boxes
+from alcop_mlir.analysis.layout.stored_boxes import ROWS, stored_boxes
 from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
 from alcop_mlir.bindings import ir, nvvm
 from alcop_mlir.diagnostics import remark
@@ -140,15 +140,12 @@ def _store_tiles(launch: ir.Operation, target: Target) -> None:
 
 
 def _writes(launch: ir.Operation) -> list[Any]:
-    """The stores of warps' tiles, of elements that TMA is chosen for, to memory that is
-    not the block's.
-    """
+    """The stores of warps' tiles to memory that is not the block's."""
     return [
         op
         for op in walk(launch, WRITE)
         if op.operands[0].type.rank == len("mn")
         and not memory.is_workgroup(op.operands[1].type)
-        and element_bytes(op.operands[1].type) == BYTES
     ]
 
 

@@ -21,7 +21,10 @@ from alcop_mlir.transforms.schedules.schedule_decision import (
     decide,
     in_part,
 )
-from alcop_mlir.transforms.schedules.warpgroup_variants import warpgroup_variants
+from alcop_mlir.transforms.schedules.warpgroup_variants import (
+    missing_clusters,
+    warpgroup_variants,
+)
 from alcop_mlir.variants import ScheduleVariant
 
 if TYPE_CHECKING:
@@ -79,6 +82,17 @@ def why_not_by_wgmma(
         return None
     found = warpgroup_variants(contraction, target)
     return by_mma_sync(contraction, found) if isinstance(found, str) else None
+
+
+def why_no_clusters(
+    contraction: Contraction, target: Target, asked: Partial | None
+) -> str | None:
+    """The text of a remark where sizes that may come keep blocks out of clusters; None
+    for others, and where somebody asks for a schedule.
+    """
+    if not target.has_wgmma or asked_for(contraction, asked)[0] is not None:
+        return None
+    return missing_clusters(contraction, target) or None
 
 
 def _chosen(

@@ -37,7 +37,7 @@ aligned rows and one for all. One that is given is that of both.
 On a target with wgmma records and models are of both engines, and the default is the
 best for wgmma by the analytical model (`warpgroup_schedule.py`). Variants for sizes and
 rows that tensor maps and tiles fit come before those of mma.sync. A remark says why
-wgmma does not multiply.
+wgmma does not multiply, or sizes that may come have no clusters.
 
 Runs after alcop-raise-contractions, which marks the contractions, and before
 alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
@@ -67,6 +67,7 @@ from alcop_mlir.transforms.schedules.schedule_decision import (
 )
 from alcop_mlir.transforms.schedules.schedule_variants import (
     decide_variants,
+    why_no_clusters,
     why_not_by_wgmma,
 )
 from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
@@ -107,9 +108,10 @@ class SelectSchedule(Pass):
                     contraction,
                     decide_variants(contraction, target, asked, chooser, most),
                 )
-                note = why_not_by_wgmma(contraction, target, asked)
-                if note is not None:
-                    diagnostics.remark(contraction.op, note)
+                for why in (why_not_by_wgmma, why_no_clusters):
+                    note = why(contraction, target, asked)
+                    if note is not None:
+                        diagnostics.remark(contraction.op, note)
                 continue
             decision = decide(contraction, target, asked, chooser)
             for note in decision.notes:

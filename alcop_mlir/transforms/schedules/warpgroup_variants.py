@@ -66,12 +66,42 @@ def warpgroup_variants(
     return tuple(variants)
 
 
+def missing_clusters(contraction: Contraction, target: Target) -> str:
+    """What is missing where the largest sizes to be expected would have clusters, and
+    those that may come have none; "" where neither is so.
+    """
+    contraction = as_in_memory(contraction)
+    if (
+        contraction.m is not None
+        or unfit_types(contraction)
+        or _unfit_rows(contraction)
+    ):
+        return ""
+    allowed = partial(_is_allowed, contraction)
+    expected = _expected(contraction, _LARGEST)
+    chosen = warpgroup_schedule(expected, target, allowed)
+    if isinstance(chosen, str) or chosen.cluster > 1:
+        return ""
+    free = warpgroup_schedule(expected, target, _is_for_any_k)
+    if isinstance(free, str) or free.cluster == 1:
+        return ""
+    rows = _LEAST_TILES * free.block[0]
+    return (
+        "blocks are not in clusters, which would copy tiles of B once for two of them: "
+        f"M may be less than {rows}, where 'alcop.size_range' does not say otherwise"
+    )
+
+
+def _is_for_any_k(schedule: Schedule) -> bool:
+    return schedule.turns == 1 and schedule.split_k == 1
+
+
 def _is_allowed(contraction: Contraction, schedule: Schedule) -> bool:
     """Whether it is right for sizes that are not known, and wastes little for any.
 
     Of an odd number of tiles a cluster of two has a block beyond C.
     """
-    if schedule.turns > 1 or schedule.split_k > 1:
+    if not _is_for_any_k(schedule):
         return False
     least = contraction.m
     if least is None:

@@ -103,7 +103,7 @@ func.func @refused(%C: memref<512x132xf16>, %D: memref<512x128xf32>, %E: memref<
     %h = arith.truncf %s : vector<16x128xf32> to vector<16x128xf16>
     // expected-remark @below {{C is stored from registers, not by TMA: dimension 0 of memref<512x132xf16> has a distance that is a multiple of 264 bytes, 16 are needed}}
     vector.transfer_write %h, %C[%bx, %by] {in_bounds = [true, true]} : vector<16x128xf16>, memref<512x132xf16>
-    // Elements of 32 bits are stored from registers by choice: no remark.
+    // expected-remark @below {{C is stored from registers, not by TMA: elements have 32 bits, expected 16, of which stmatrix stores several at once}}
     vector.transfer_write %s, %D[%bx, %by] {in_bounds = [true, true]} : vector<16x128xf32>, memref<512x128xf32>
     %part = memref.subview %E[0, 0] [512, 128] [1, 1] : memref<512x256xf16> to memref<512x128xf16, strided<[256, 1]>>
     // expected-remark @below {{C is stored from registers, not by TMA: C is a part of a memref, whose edge it may exceed}}
