@@ -199,14 +199,16 @@ def _sampled(book: Book, mask: BoolArray, share: float) -> IntArray:
     """That part of the entries of a mask, in the order of the file."""
     entries, groups = book.index.entries, book.index.groups
     rows = mask.nonzero()[0]
+    if not len(rows):
+        return rows
     by_group = np.lexsort((entries.seconds[rows], entries.group[rows]))
     numbers = _numbers(book, mask)
     ends = np.cumsum(numbers)
     present = numbers.nonzero()[0]
     by_size = present[np.lexsort((groups["flops"][present], groups["kind"][present]))]
-    each = min(_OF_PROBLEM, math.ceil(len(rows) / max(1, len(present))))
+    each = min(_OF_PROBLEM, math.ceil(len(rows) / len(present)))
     many = max(1, round(share * len(rows) / each))
-    taken: list[IntArray] = [np.zeros(0, np.int64)]
+    taken: list[IntArray] = []
     for group in by_size[_evenly(len(by_size), many)].tolist():
         start, end = int(ends[group] - numbers[group]), int(ends[group])
         fast = min(end, start + each // 2)
