@@ -1,14 +1,15 @@
 """How much of the PTX that ptxas takes for sm_80, sm_89 and sm_90a is translated.
 
 usage: python bench/bench_ptx_forms.py [--families NAME,...] [--refused] [--every N]
-                                       [--orders N]
+                                       [--orders N] [--changed N]
 
 Every form of the grammar in bench/ptx_forms.py is given to ptxas, and those that it
 takes to the emulator, each in a kernel of its own. Prints a row for each family: forms
 of the grammar, those that ptxas takes, those that the emulator translates. `--refused`
 prints what the emulator says of the others. `--orders N` asks for N other orders of the
-modifiers of each form that ptxas takes, and counts those instead. Needs the extra
-`ptxas`.
+modifiers of each form that ptxas takes, and counts those instead. `--changed N` asks
+for N forms with one modifier more, less, twice or another one, and lists those of which
+ptxas and the emulator do not say the same. Needs the extra `ptxas`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ptx_forms import (
     TEXTURE_FAMILIES,
     TEXTURES,
     Form,
+    changed,
     forms,
     kernel,
     reordered,
@@ -45,7 +47,7 @@ TARGETS = ("sm_80", "sm_89", "sm_90a")  # each is asked for what those before re
 VERSION = "9.0"
 _PER_MODULE = 1500
 _PER_KERNEL = 20
-_BAD_LINE = re.compile(r"line (\d+);")
+_BAD_LINE = re.compile(r"line (\d+); (?:error|fatal)")  # but for warnings
 
 
 def text_of(given: Sequence[Form], target: str, per_kernel: int = _PER_KERNEL) -> str:
@@ -130,6 +132,29 @@ def orders(
     return set().union(*asked.values()), found
 
 
+def changes(
+    taken: dict[Form, str], count: int, ptxas: Path, seed: int = 0
+) -> tuple[dict[Form, str], set[Form]]:
+    """So many changed forms with their targets, and which of them ptxas takes."""
+    generator = Random(seed)
+    by_name: dict[str, list[Form]] = {}
+    for form in taken:
+        by_name.setdefault(re.split(r"[. ;]", form.text)[0], []).append(form)
+    names = sorted(by_name)
+    asked: dict[Form, str] = {}
+    while len(asked) < count:
+        form = generator.choice(by_name[generator.choice(names)])
+        other = changed(form, generator)
+        if other not in taken:
+            asked[other] = taken[form]
+    found: set[Form] = set()
+    for target in TARGETS:
+        given = [form for form, wanted in asked.items() if wanted == target]
+        for i in range(0, len(given), _PER_MODULE):
+            found.update(accepted(given[i : i + _PER_MODULE], target, ptxas))
+    return asked, found
+
+
 def refusals(given: dict[Form, str]) -> Iterator[tuple[Form, str]]:
     """The forms that the emulator does not translate, with what it says of each."""
     for form, target in given.items():
@@ -137,6 +162,18 @@ def refusals(given: dict[Form, str]) -> Iterator[tuple[Form, str]]:
             prepare(text_of([form], target))
         except EmulationError as error:
             yield form, str(error)
+
+
+def differences(asked: dict[Form, str], found: set[Form]) -> str:
+    """What only one of the two takes, and how many both take or refuse."""
+    refused = {form for form, _ in refusals(asked)}
+    ours = [form for form in asked if form not in found and form not in refused]
+    theirs = [form for form in asked if form in found and form in refused]
+    lines = [f"only the emulator takes {form.text}" for form in ours]
+    lines += [f"only ptxas takes {form.text}" for form in theirs]
+    same = len(asked) - len(lines)
+    end = f"{len(asked)} changed forms, {len(found)} of which ptxas takes: both say"
+    return "\n".join([*lines, f"{end} the same of {same}"])
 
 
 def table(asked: Sequence[Form], taken: dict[Form, str], refused: set[Form]) -> str:
@@ -161,6 +198,7 @@ def main() -> None:
     parser.add_argument("--families", default="", help="only these, by commas")
     parser.add_argument("--every", type=int, default=1, help="only each Nth form")
     parser.add_argument("--orders", type=int, default=0, help="of the modifiers")
+    parser.add_argument("--changed", type=int, default=0, help="forms to change")
     parser.add_argument("--refused", action="store_true", help="list what is refused")
     options = parser.parse_args()
     ptxas = find_ptxas()
@@ -169,6 +207,9 @@ def main() -> None:
     wanted = options.families.split(",") if options.families else FAMILIES
     asked = [form for form in forms() if form.family in wanted][:: options.every]
     taken = all_accepted(asked, ptxas)
+    if options.changed:
+        print(differences(*changes(taken, options.changed, ptxas)))
+        return
     if options.orders:
         others, taken = orders(taken, options.orders, ptxas)
         asked = list(others)

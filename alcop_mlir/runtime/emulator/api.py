@@ -108,7 +108,7 @@ def emulate(
     check_options(visibility, max_reports, instruction_limit, time_limit)
     check_arguments(args, symbols)
     picker = make_picker(schedule)
-    module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
+    module = _read(ptx)
     code = _choose(module, kernel)
     check_kernel(module, code)
     check_launch(code, grid, block, dynamic_shared, cooperative)
@@ -159,7 +159,7 @@ def prepare(ptx: str, kernel: str | None = None) -> None:
 
     Raises `EmulationError` for PTX that `emulate` would not start.
     """
-    module = _parsed(ptx) if isinstance(ptx, str) else parse_ptx(ptx)
+    module = _read(ptx)
     code = _choose(module, kernel)
     check_kernel(module, code)
     program = link(module, code)
@@ -232,6 +232,14 @@ def _watch(batch: Batch, checks: GlobalShadow, kernel: TranslatedKernel) -> None
         sizes = {"shared": size, "global": checks.size}
         batch.releases = Releases(batch, clocks, sizes, shadow.widen)
     batch.warpgroup_watcher = WarpgroupReads(shadow, reports, names)
+
+
+def _read(ptx: str) -> Module:
+    """The module; the limit is that of now, also for a text that was read before."""
+    if isinstance(ptx, str):
+        limits.PTX.check(len(ptx), "the PTX text", EmulationError)
+        return _parsed(ptx)
+    return parse_ptx(ptx)
 
 
 @lru_cache(maxsize=_KEPT_MODULES)

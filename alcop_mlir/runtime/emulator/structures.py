@@ -44,6 +44,12 @@ class Struct:
                 f"{str(self.size)[:80]}"
             )
         end = 0
+        for offset in self.members:
+            if not isinstance(offset, int) or offset < 0:
+                raise EmulationError(
+                    "expected offsets of members of a structure to be whole numbers "
+                    f"from 0 on, got {str(offset)[:80]!r}"
+                )
         for offset in sorted(self.members):
             if offset < end:
                 raise EmulationError(

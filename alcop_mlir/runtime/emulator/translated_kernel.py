@@ -33,7 +33,10 @@ from alcop_mlir.runtime.emulator.instructions.matrix_multiply import (
     MultiplyGroup,
     decode_multiply,
 )
-from alcop_mlir.runtime.emulator.instructions.opcodes.first_targets import first_target
+from alcop_mlir.runtime.emulator.instructions.opcodes.first_targets import (
+    first_target,
+    first_target_of,
+)
 from alcop_mlir.runtime.emulator.instructions.opcodes.rows import (
     moves_by_engine,
     orders_by_flags,
@@ -162,6 +165,11 @@ class TranslatedKernel:
         function without a body is an error only where it is reached.
         """
         capability = int(target.strip("smaf_"))
+        kernel = self.program.kernel
+        since = first_target_of(kernel)
+        if capability < since:
+            why = f"{target}: targets from sm_{since} on have clusters"
+            raise EmulationError(f"PTX line {kernel.line}: kernel {kernel.name}: {why}")
         for pc, row in enumerate(self.rows):
             if row.target not in ("", target):
                 raise unsupported(self.code[pc], f"{target}: only {row.target} has it")

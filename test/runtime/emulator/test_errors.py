@@ -236,7 +236,7 @@ def test_cp_async_size_that_does_not_exist() -> None:
         ("{ L: trap; L: ret; }", "`L` is declared twice"),
         ("bar.sync 99999999999999999999;", "a number of more than 64 bits: `9+`"),
         ("cp.async.wait_group 4294967296;", "a number from 0 to 2147483647"),
-        (".reg .b32 %r<3>; ld.v3.u32 {%r0, %r1, %r2}, [8];", ".v3 of 3 registers"),
+        (".reg .b32 %r<3>; ld.v3.u32 {%r0, %r1, %r2}, [8];", "`ld` takes no `.v3`"),
         (".reg .b32 %r<3>; ld.v4.u32 {%r0, %r1}, [8];", ".v4 of 2 registers"),
         (".reg .b32 %r<3>; st.u32 [8], {%r0, %r1};", ".v1 of 2 registers"),
     ],

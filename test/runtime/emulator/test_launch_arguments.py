@@ -203,6 +203,8 @@ WRONG: Any = [5]
     [
         (lambda: Struct(8, {0: X, 4: np.int32(1)}), "byte 4 .* overlaps the one"),
         (lambda: Struct(8, {0: np.int32(1), 4: X}), "of 8 bytes take 12"),
+        (lambda: Struct(40, {-8: X}), "whole numbers from 0 on, got '-8'"),
+        (lambda: Struct(40, {"a": X}), "whole numbers from 0 on, got 'a'"),  # type: ignore[dict-item]
         (
             lambda: Struct(8, {0: WRONG[0]}),
             "expected an array, Pointers, bytes or a scalar",

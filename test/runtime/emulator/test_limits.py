@@ -122,6 +122,9 @@ def test_a_text_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         run(top="// read by no other test\n")
     monkeypatch.delenv("ALCOP_MAX_PTX")
     run()
+    monkeypatch.setenv("ALCOP_MAX_PTX", "100")  # also for a text that was read before
+    with pytest.raises(EmulationError, match="the PTX text"):
+        run()
 
 
 def test_numbers_of_any_size_are_shown() -> None:

@@ -79,13 +79,6 @@ _DECODED: dict[str, Callable[[Array, Array], Array]] = {
     "min": lambda a, b: num.minimum(a, b, keep_nan=False),
     "max": lambda a, b: num.maximum(a, b, keep_nan=False),
 }
-# PTX ISA "atom", "red": the operations and lengths of vectors, by the type of elements.
-_ALL = ("add", "min", "max")
-_VECTORS = {
-    "f32": (("add",), (2, 4)),
-    **dict.fromkeys(("f16", "bf16"), (_ALL, (2, 4, 8))),
-    **dict.fromkeys(("f16x2", "bf16x2"), (_ALL, (2, 4))),
-}
 
 
 def decoded_update(name: str, scalar: Scalar) -> Update:
@@ -99,20 +92,9 @@ def decoded_update(name: str, scalar: Scalar) -> Update:
     return lambda old, b, c: whole(old, b)
 
 
-def _vector_length(ins: Instruction, name: str) -> int:
+def _vector_length(ins: Instruction) -> int:
     """How many elements its vectors have; 1 if it has none."""
-    length = next((int(p[1]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
-    scalar = ins.type
-    if length == 1:
-        if scalar.kind == "f" and name != "add":
-            raise unsupported(ins, f"there is no .{name} of one {scalar.name}")
-        return 1
-    names, lengths = _VECTORS.get(scalar.name, ((), ()))
-    if name not in names or length not in lengths:
-        raise unsupported(ins, f"there is no .{name}.v{length} of {scalar.name}")
-    if ("noftz" in ins.parts) != scalar.is_decoded:
-        raise unsupported(ins, "vectors of 16-bit floats have .noftz, those of f32 not")
-    return length
+    return next((int(p[1]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
 
 
 @dataclass(frozen=True)
@@ -164,7 +146,7 @@ def _decode(t: Translator, ins: Instruction) -> tuple[_Atomic, Operand]:
     name = next((p for p in ins.parts[1:] if p in UPDATES), None)
     if name is None or len(operands) != (3 if name == "cas" else 2):
         raise unsupported(ins)
-    scalar, count = ins.type, _vector_length(ins, name)
+    scalar, count = ins.type, _vector_length(ins)
     address, *values = operands
     results = [] if to == Name("_") else [to]
     for o in (*results, *values):
@@ -188,8 +170,6 @@ def update_memory(t: Translator, ins: Instruction) -> Op:
     atomic, operand = _decode(t, ins)
     is_vector = len(atomic.given) > 1
     space = memory_space(t, ins, operand)
-    if is_vector and space not in ("global", "generic"):
-        raise unsupported(ins, "vector atomics are of global memory alone")
     address, _ = t.base_address(operand, ins)
     order = flags.order_of(ins) or Order(flags.scope_of(ins))
     how = {"reaches": reaches_cluster(ins), "order": order}

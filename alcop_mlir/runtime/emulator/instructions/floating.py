@@ -140,6 +140,8 @@ def _double_fma(a: Array, b: Array, c: Array, mode: str) -> Array:
 
 def fma(t: Translator, ins: Instruction) -> Op:
     scalar, mode = ins.type, rounding(ins)
+    if "oob" in ins.parts:
+        raise unsupported(ins, "which NaN it takes for 0 is not documented")
     if scalar.is_decoded:
         if mode != "rn":
             raise unsupported(ins, "rounding modes other than .rn are for f32 and f64")

@@ -4,6 +4,8 @@
     shfl.idx.b32.sync           becomes  shfl.sync.idx.b32
     bar.red.aligned.popc.u32    becomes  bar.red.popc.aligned.u32
 
+    add.sat.s32.sat          becomes  add.sat.s32
+
 ptxas reads modifiers as a set: behind the words that make up the name (`cp.async`,
 `mbarrier.arrive`), only those of one kind have an order: types, state spaces.
 So whoever asks for the second modifier gets what the PTX ISA puts there.
@@ -22,6 +24,11 @@ _DIMENSIONS = re.compile(r"[1-5]d")
 _SPACE = re.compile(r"(shared|global|local|const|param)(::\w+)?")
 _KINDS = {"type": _TYPE, "shape": _SHAPE, "dimensions": _DIMENSIONS, "space": _SPACE}
 _OTHERS = ""
+
+# What ptxas takes more than once in an opcode; all others only once.
+_SAID_AGAIN = frozenset(
+    ("sync", "sat", "satfinite", "cc", "approx", "NaN", "relu", "shiftamt", "uni")
+)
 
 # Kinds and words, group by group; `_OTHERS` stands for all that no group has, and comes
 # last without. Modifiers of a group stay in the order in which they are written.
@@ -73,7 +80,8 @@ _ORDERS: Mapping[str, _Order] = {
     "wmma": ((_OTHERS,), ("type",), ("satfinite",)),
     "cp": _COPY,
     "tensormap": (
-        *(("replace", "cp_fenceproxy"), ("tile",), _MAP_FIELDS, (_OTHERS,), ("type",)),
+        *(("replace", "cp_fenceproxy"), ("tile",), _MAP_FIELDS),
+        *((_OTHERS,), ("b1024",), ("type",)),
     ),
     "prmt": _TYPES_FIRST,
     **dict.fromkeys(("suld", "sust", "call", "bra"), _AS_WRITTEN),
@@ -85,11 +93,25 @@ def ordered(parts: tuple[str, ...]) -> tuple[str, ...]:
     name, *rest = parts
     if len(rest) < 2:
         return parts
+    rest = [
+        part
+        for at, part in enumerate(rest)
+        if part not in _SAID_AGAIN or part not in rest[:at]
+    ]
     default = _TYPES_FIRST if name.startswith("v") else _DEFAULT
     order = _ORDERS.get(name, default)
     places = {word: place for place, group in enumerate(order) for word in group}
     places.setdefault(_OTHERS, len(order))
     return name, *sorted(rest, key=lambda part: places[_group(part, places)])
+
+
+def ordered_kind(part: str) -> str:
+    """The kind of a modifier whose order among those of its kind matters, or ""."""
+    if part in ("row", "col"):
+        return "layout"
+    if part in SCALARS or _TYPE.fullmatch(part):
+        return "type"
+    return "space" if _SPACE.fullmatch(part) else ""
 
 
 def _group(part: str, places: Mapping[str, int]) -> str:

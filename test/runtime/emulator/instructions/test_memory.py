@@ -250,6 +250,7 @@ def test_dynamic_shared_memory() -> None:
         [np.zeros(1, np.uint32), out],
         before=".extern .shared .align 16 .b8 dynamic[];",
         dynamic_shared=192,
+        target="sm_90",
     )
     assert result.hazards == ()
     np.testing.assert_array_equal(out, np.arange(2 * 192, 2 * 192 + 32))

@@ -207,18 +207,18 @@ def test_faults(lines: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
-        ("red.shared.add.v2.f32 [tile], {%f1, %f2};", "global memory alone"),
-        ("red.global.min.v2.f32 [%p], {%f1, %f2};", "no .min.v2 of f32"),
-        ("red.global.add.v8.f32 [%p], {%f1, %f2};", "no .add.v8|8 elements"),
-        ("red.global.add.v2.u32 [%p], {%r1, %r2};", "no .add.v2 of u32"),
-        ("atom.global.exch.v2.b32 {%r1, %r2}, [%p], {%r1, %r2};", "no .exch.v2"),
-        ("red.global.add.v2.f16 [%p], {%h1, %h2};", "have .noftz"),
-        ("red.global.add.noftz.v2.f32 [%p], {%f1, %f2};", "have .noftz"),
+        ("red.shared.add.v2.f32 [tile], {%f1, %f2};", "no `.v2` here"),
+        ("red.global.min.v2.f32 [%p], {%f1, %f2};", "no `.min` here"),
+        ("red.global.add.v8.f32 [%p], {%f1, %f2};", "no `.v8` here"),
+        ("red.global.add.v2.u32 [%p], {%r1, %r2};", "no `.v2` here"),
+        ("atom.global.exch.v2.b32 {%r1, %r2}, [%p], {%r1, %r2};", "no `.v2` here"),
+        ("red.global.add.v2.f16 [%p], {%h1, %h2};", "lacks `.noftz`"),
+        ("red.global.add.noftz.v2.f32 [%p], {%f1, %f2};", "no `.noftz` here"),
         ("red.global.add.v2.f32 [%p], {%f1, %f2, %f3};", "2 elements"),
         ("red.global.add.v2.f32 [%p], %f1;", "2 elements"),
         ("red.global.add.f32 [%p], {%f1, %f2};", "1 elements"),
         ("atom.global.add.v2.f32 %f1, [%p], {%f1, %f2};", "2 elements"),
-        ("atom.global.min.noftz.f16 %h1, [%p], %h2;", "no .min of one f16"),
+        ("atom.global.min.noftz.f16 %h1, [%p], %h2;", "lacks `.v2`, `.v4` or `.v8`"),
     ],
 )
 def test_what_is_no_form(lines: str, why: str) -> None:

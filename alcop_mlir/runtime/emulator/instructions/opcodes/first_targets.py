@@ -6,7 +6,7 @@ has, as `wgmma` does, is in its row of the table.
 
 from __future__ import annotations
 
-from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Name
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Name, PtxKernel
 
 FIRST = 80
 _SIGNED_MAXIMUM, _FP8, _HOPPER, _BLACKWELL = 86, 89, 90, 100
@@ -23,8 +23,14 @@ _NEW_FORMS = {
     "red": {"async", "bf16", "v2", "v4", "v8"},
     "atom": {"b128", "bf16", "v2", "v4", "v8"},
     **dict.fromkeys(_WITH_BF16, frozenset({"bf16"})),
+    **dict.fromkeys(("min", "max"), frozenset({"relu", "u16x2", "s16x2"})),
+    "add": {"bf16", "u16x2", "s16x2"},
+    "fma": {"oob"},
 }
-_NEW_REGISTERS = ("%clusterid", "%nclusterid", "%cluster_", "%is_explicit_cluster")
+_NEW_REGISTERS = (
+    *("%clusterid", "%nclusterid", "%cluster_", "%is_explicit_cluster"),
+    "%aggr_smem_size",
+)
 
 
 def first_target(ins: Instruction) -> int:
@@ -46,6 +52,12 @@ def first_target(ins: Instruction) -> int:
     if words & _EIGHT_BITS:
         return _FP8
     return _SIGNED_MAXIMUM if "xorsign" in words else FIRST
+
+
+def first_target_of(kernel: PtxKernel) -> int:
+    """That of what the entry asks for before its body: only clusters are newer."""
+    asks = kernel.required_cluster is not None or kernel.max_cluster is not None
+    return _HOPPER if asks or kernel.needs_cluster else FIRST
 
 
 def _is_new_conversion(parts: list[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alcop_mlir.runtime.emulator.instructions.memory import MAX_VECTOR_BYTES
+from alcop_mlir.runtime.emulator.instructions.opcodes.forms import check_form
 from alcop_mlir.runtime.emulator.instructions.opcodes.opcode import Opcode
 from alcop_mlir.runtime.emulator.instructions.opcodes.table import opcode_of
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction
@@ -18,6 +19,7 @@ def rows_of(code: Sequence[Instruction]) -> list[Opcode]:
         row = known.get(ins.parts)
         if row is None:
             row = known[ins.parts] = opcode_of(ins)
+            check_form(ins)
         rows.append(row)
     return rows
 
