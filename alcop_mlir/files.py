@@ -25,13 +25,24 @@ _MOST_SHOWN = 200  # characters of a path
 
 def read(path: str | Path, limit: Limit) -> bytes:
     """What is at `path`, which may be a pipe. ConfigError where it cannot be read, or
-    is larger than the limit.
+    is larger than the limit; a pipe to which nobody writes is not waited for.
     """
     try:
-        with Path(path).open("rb") as file:
-            return read_most(file, limit, f"'{path}'")
+        with _opened(path) as file:
+            data = read_most(file, limit, f"'{path}'")
+            if not data and stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                raise OSError(0, "a pipe to which nobody writes")
+            return data
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise ConfigError(f"cannot read {named(path)}: {reason(error)}") from None
+
+
+def _opened(path: str | Path) -> IO[bytes]:
+    """The file at `path`; reading waits for those who write, opening does not."""
+    descriptor = os.open(path, os.O_RDONLY | _NO_WAIT)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "rb")
 
 
 def read_most(file: IO[bytes], limit: Limit, what: str) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,23 @@ def test_bytes_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert_one_error(capsys, "'kernel.ptx': no UTF-8 text")
 
 
+@pytest.mark.usefixtures("folder")
+def test_pipes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those who write to one are waited for; where nobody does, that is an error."""
+    os.mkfifo("pipe.ptx")
+    assert tool.main(["pipe.ptx", "--launch", str(LAUNCH)]) == 1
+    why = "cannot read 'pipe.ptx': a pipe to which nobody writes"
+    assert_one_error(capsys, why)
+    reader = os.open("pipe.ptx", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open("pipe.ptx", os.O_WRONLY)
+    os.write(writer, PTX.read_bytes())
+    late = threading.Timer(0.1, os.close, [writer])
+    late.start()
+    assert tool.main(["pipe.ptx", "--launch", str(LAUNCH)]) == 0
+    late.join()
+    os.close(reader)
+
+
 def assert_one_error(capsys: pytest.CaptureFixture[str], message: str) -> None:
     shown = capsys.readouterr()
     assert shown.err.startswith("error: ")
@@ -345,6 +364,8 @@ STRUCTURES = """
     add.u64 %rd2, %rd2, %rd1;
     st.global.u32 [%rd2], %r3;
     red.global.add.u32 [total], 1;
+    ld.global.u64 %rd5, [%rd3];
+    red.global.add.u32 [%rd5], 2;
     ret;
 }
 """
@@ -378,6 +399,24 @@ def test_structures_pointers_and_variables(folder: Path) -> None:
     assert np.load(folder / "out/total.npy").tolist() == [32]
     wanted = np.where(np.arange(32) < 16, np.arange(32) + 103, 0)
     np.testing.assert_array_equal(np.load(folder / "out/argument0.0.npy"), wanted)
+    assert np.load(folder / "out/argument1.0.npy").tolist() == [64]
+    assert np.load(folder / "out/argument1.1.npy").tolist() == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("pointers", "message"),
+    [
+        ([{"value": 1, "dtype": "u64"}], "arguments[0]"),
+        ({"array": {"dtype": "u32", "shape": [1]}}, "arguments[0]"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_pointers_that_are_none(
+    pointers: object, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = {"grid": [1], "block": [1], "arguments": [{"pointers": pointers}]}
+    assert run(launch, ptx=STRUCTURES) == 1
+    assert_one_error(capsys, message)
 
 
 CLUSTERS = """
