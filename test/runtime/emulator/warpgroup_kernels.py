@@ -28,11 +28,17 @@ class Packed:
     descriptor: int
 
 
-def descriptor(start: int, leading: int, stride: int, swizzle: str) -> int:
-    """PTX ISA, "Matrix Descriptor Format"; `start` in shared memory, all in bytes."""
+def descriptor(
+    start: int, leading: int, stride: int, swizzle: str, base: int = 0
+) -> int:
+    """PTX ISA, "Matrix Descriptor Format"; `start` in shared memory, all in bytes.
+
+    base: which 128 bytes of the 1024 of a pattern its first ones lie in
+    """
     low = ((start + SHARED) & 0x3FFFF) >> 4
     middle = (leading & 0x3FFFF) >> 4 << 16
-    return low | middle | (stride & 0x3FFFF) >> 4 << 32 | MODES[swizzle] << 62
+    high = (stride & 0x3FFFF) >> 4 << 32 | base << 49 | MODES[swizzle] << 62
+    return low | middle | high
 
 
 def place(row: int, byte: int, swizzle: str) -> int:
@@ -91,6 +97,27 @@ def pack_mn_major(columns: np.ndarray, start: int, swizzle: str) -> Packed:
             data[at] = raw[k, byte]
     leading, stride = (down, along) if swizzle == "none" else (along, down)
     return Packed(data, descriptor(start, leading, stride, swizzle))
+
+
+def pack_apart(
+    columns: np.ndarray, start: int, gaps: tuple[int, int], base: int
+) -> Packed:
+    """As `pack_mn_major` with the swizzle of 128 bytes, with gaps between patterns.
+
+    columns: (16, extent), of 16-bit elements; gaps: in patterns, between those along K
+    and behind each pair of these; base: how many 128 bytes behind 1024 n all begins
+    """
+    down = 1024 * (1 + gaps[0])
+    along = 2 * down + 1024 * gaps[1]
+    raw = np.ascontiguousarray(columns).view(np.uint8).reshape(16, -1)
+    data = np.full(128 * base + along * (raw.shape[1] // 128), 0x55, np.uint8)
+    for k in range(16):
+        for byte in range(raw.shape[1]):
+            part, inside = divmod(byte, 128)
+            at = part * along + k // 8 * down + place(k % 8, inside, "128")
+            data[128 * base + at] = raw[k, byte]
+    begin = start + 128 * base
+    return Packed(data, descriptor(begin, along, down, "128", base))
 
 
 def accumulators(d: np.ndarray, per_register: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from warpgroup_kernels import (
     Packed,
     accumulators,
     fragment,
+    pack_apart,
     pack_k_major,
     pack_mn_major,
     run,
@@ -202,6 +203,20 @@ def test_steps_along_k_inside_of_a_pattern(swizzle: str, count: int) -> None:
         multiply(
             96, ("f32", "f16", "f16"), swizzles=(swizzle, swizzle), steps=(step, step)
         )
+
+
+@pytest.mark.parametrize("base", [0, 3, 7])
+@pytest.mark.parametrize("gaps", [(0, 0), (2, 0), (1, 3)])
+def test_patterns_that_lie_apart(
+    gaps: tuple[int, int], base: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any strides, and patterns that begin at any 128 bytes: "Base Offset"."""
+
+    def packed(matrix: np.ndarray, start: int, *_: object) -> Packed:
+        return pack_apart(matrix.T, start, gaps, base)
+
+    monkeypatch.setitem(globals(), "packed", packed)
+    multiply(128, ("f32", "f16", "f16"), k_major=(False, False))
 
 
 @pytest.mark.parametrize("signs", [(1, -1), (-1, 1), (-1, -1)])
