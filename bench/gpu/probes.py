@@ -208,6 +208,7 @@ def _mbarriers() -> Iterator[Probe]:
     for name, file, capability in (
         ("mbarrier_copies", "mbarrier", 80),
         ("bulk_copy", "bulk_copy", 90),
+        ("bulk_turns", "bulk_copy", 90),
         ("bulk_reduce", "bulk_copy", 90),
     ):
         forms = ((name, "bits"),)
