@@ -140,6 +140,8 @@ CASES = [
     ("rounded", "block=128,96,32 warp=16,96 stages=4,2"),
     ("eight bits", "block=128,64,64 warp=16,64 stages=4,2"),
     ("across", "block=64,64,64 warp=16,64 stages=4,2"),
+    # One fragment step: nothing is left in flight.
+    ("scaled", "block=64,96,16 warp=16,96 stages=4,2"),
     ("tf32", "block=128,64,32 warp=16,64 stages=4,2"),
 ]
 
@@ -168,7 +170,7 @@ EQUIVALENT = (f"{WAIT} -1, 1", f"{WAIT} -1, 2", f"{COMMIT} behind the next, 3")
 
 
 def lowered(monkeypatch: pytest.MonkeyPatch, then: Callable[[Any], None]) -> Bundle:
-    """The scaled contraction, compiled, where `then` changes it behind alcop-lower-mma."""
+    """The scaled contraction, where `then` changes it behind alcop-lower-mma."""
     original = LowerMma.run
 
     def run(self: LowerMma, op: ir.Operation) -> None:

@@ -103,7 +103,9 @@ def role_plan(
     # A slot that groups in flight read is filled again once these have ended.
     in_flight = min(asked, slots - 2)
     if holds_operands(products):
-        in_flight = min(in_flight, 1)  # the next iteration has the same registers
+        # The next iteration has the same registers, and waits step by step for them.
+        has_steps = products[0].parent.operation != loop
+        in_flight = min(in_flight, 1 if has_steps else 0)
     copy = Stream(COPY, lead=slots - 1 - in_flight, warps=WARPGROUP)
     compute = Stream(COMPUTE, in_flight=in_flight, turns=turns)
     inner = [op for op in _ops(loop) if op.name == "scf.for"]
@@ -227,15 +229,11 @@ def holds_operands(products: Sequence[Any]) -> bool:
 
 
 def _unfit_held(products: list[Any]) -> Rejected | None:
-    """A in registers is made step by step, in one loop of fragment steps."""
+    """A in registers is made step by step, of one contraction."""
     if not holds_operands(products):
         return None
-    op = products[0]
-    holder = op.parent.operation
-    if len(products) > 1 or not is_loop(holder) or not trip_count(holder):
-        return Rejected(
-            op, "computes A, expected one contraction in a loop of fragment steps"
-        )
+    if len(products) > 1:
+        return Rejected(products[1], "computes A, expected one contraction in the loop")
     return None
 
 
