@@ -64,6 +64,12 @@ def _packed(x: Tensor) -> Tensor:
     return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
 
+def _packed_apart(x: Tensor) -> Tensor:
+    """As vision models take them apart: of a permuted view of all three."""
+    q, k, v = x.unflatten(-1, (3, HEADS, HEAD)).permute(2, 0, 3, 1, 4)
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 def _batch_first(x: Tensor) -> Tensor:
     """Two contractions, and attention between them; no transpose."""
     return ATTENTION(x, x, x, need_weights=False)[0]
@@ -77,6 +83,7 @@ CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
     _difference: (3, _heads(5)),
     _window: (1, _heads()),
     _packed: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
+    _packed_apart: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
     _batch_first: (3, (torch.randn(N, TOKENS, HEADS * 32).half(),)),
 }
 

@@ -22,6 +22,7 @@ COLLAPSE = "tensor.collapse_shape"
 EXPAND = "tensor.expand_shape"
 TRANSPOSE = "linalg.transpose"
 SLICE = "tensor.extract_slice"
+_BATCHED = "linalg.batch_matmul"
 _VIEWS = (COLLAPSE, EXPAND, SLICE)
 # Ops that may have any maps. Named batched ops have fixed maps so far.
 ANY_MAPS = ("linalg.contract", "linalg.generic", "linalg.matmul")
@@ -76,12 +77,13 @@ def folds(user: ir.Operation) -> bool:
 def reads_transposed(value: ir.Value) -> bool:
     """Whether each reader takes a transpose of `value` into its maps.
 
-    Or into another transpose; perhaps behind reshapes and slices.
+    Or into another transpose; perhaps behind reshapes and slices. A contraction of
+    batches reads batches that lie apart in chains, and else a part is less to copy.
     """
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
         folds(user)
-        or user.name == TRANSPOSE
+        or user.name in (TRANSPOSE, _BATCHED)
         or (user.name in _VIEWS and reads_transposed(user.results[0]))
         for user in users
     )

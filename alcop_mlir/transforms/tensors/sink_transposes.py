@@ -15,7 +15,8 @@ anyway (`analysis/tensors/row_orders.py`), through any number of ops that go ove
 one by one, so that no transpose is made that was not there. Reshapes and slices cost
 nothing in either place: nearer to the ops that read them, transposes become one, or a
 part of indexing maps (alcop-fold-transposes). A slice is taken first only where readers
-do that: else each would copy its own. Sizes have to be known.
+do that, or are contractions of batches: else each would copy its own. Sizes have to be
+known.
 
 Runs before bufferization, before alcop-fold-transposes. Reads and writes no `alcop`
 attributes.

@@ -115,3 +115,26 @@ func.func @packed(%x: tensor<384x48xf16>) -> tensor<128x48xf16> {
   %r = tensor.collapse_shape %u [[0, 1, 2], [3]] : tensor<128x1x1x48xf16> into tensor<128x48xf16>
   return %r : tensor<128x48xf16>
 }
+
+// Parts of a transposed tensor that contractions of batches read, behind a reshape, are
+// taken first: a chain reads batches wherever they lie, and none copies all parts.
+// CHECK-LABEL: @parts_of_batches(
+// CHECK-SAME:    %[[X:[^:]*]]: tensor<2x8x3x4x16xf16>
+// CHECK:         tensor.extract_slice %[[X]][0, 0, 0, 0, 0] [2, 8, 1, 4, 16]
+// CHECK:         tensor.extract_slice %[[X]][0, 0, 2, 0, 0] [2, 8, 1, 4, 16]
+// CHECK-NOT:     tensor<3x2x4x8x16xf16>
+// CHECK:         linalg.batch_matmul
+func.func @parts_of_batches(%x: tensor<2x8x3x4x16xf16>, %y: tensor<8x8x8xf32>) -> (tensor<8x8x16xf32>, tensor<8x8x16xf32>) {
+  %e = tensor.empty() : tensor<3x2x4x8x16xf16>
+  %t = linalg.transpose ins(%x : tensor<2x8x3x4x16xf16>) outs(%e : tensor<3x2x4x8x16xf16>) permutation = [2, 0, 3, 1, 4]
+  %a = tensor.extract_slice %t[0, 0, 0, 0, 0] [1, 2, 4, 8, 16] [1, 1, 1, 1, 1] : tensor<3x2x4x8x16xf16> to tensor<1x2x4x8x16xf16>
+  %b = tensor.extract_slice %t[2, 0, 0, 0, 0] [1, 2, 4, 8, 16] [1, 1, 1, 1, 1] : tensor<3x2x4x8x16xf16> to tensor<1x2x4x8x16xf16>
+  %c = tensor.collapse_shape %a [[0, 1, 2], [3], [4]] : tensor<1x2x4x8x16xf16> into tensor<8x8x16xf16>
+  %d = tensor.collapse_shape %b [[0, 1, 2], [3], [4]] : tensor<1x2x4x8x16xf16> into tensor<8x8x16xf16>
+  %z = arith.constant 0.0 : f32
+  %f = tensor.empty() : tensor<8x8x16xf32>
+  %i = linalg.fill ins(%z : f32) outs(%f : tensor<8x8x16xf32>) -> tensor<8x8x16xf32>
+  %p = linalg.batch_matmul ins(%y, %c : tensor<8x8x8xf32>, tensor<8x8x16xf16>) outs(%i : tensor<8x8x16xf32>) -> tensor<8x8x16xf32>
+  %q = linalg.batch_matmul ins(%y, %d : tensor<8x8x8xf32>, tensor<8x8x16xf16>) outs(%i : tensor<8x8x16xf32>) -> tensor<8x8x16xf32>
+  return %p, %q : tensor<8x8x16xf32>, tensor<8x8x16xf32>
+}
