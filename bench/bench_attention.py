@@ -1,14 +1,16 @@
 """Attention as one kernel: SASS per HMMA, registers and spills, beside Triton's.
 
 usage: python bench/bench_attention.py [--target sm_80] [--triton PYTHON] [--all]
+                                       [--register-stages N]
 
 Compiles the tile code of `attention_tiles.py` with two shared stages, and a plain
 program on tensors (`plain_attention.py`) with the same tiles. Reads the loops over
 tiles of keys from the cubin, in order: the steady state, what may be left of it, and in
 causal attention a loop with a mask. `--triton` names the Python of an environment that
 has Triton: its kernel with the same tiles, warps and stages, of which the PTX is
-assembled by the same ptxas. `--all` adds bf16 and heads of 32 to 256. The raw records
-go to bench/results/attention.jsonl.
+assembled by the same ptxas. `--all` adds bf16 and heads of 32 to 256.
+`--register-stages` loads fragments of both products so many stages early, whether
+registers suffice or not. The raw records go to bench/results/attention.jsonl.
 """
 
 from __future__ import annotations
@@ -52,13 +54,22 @@ FURTHER = (
 )
 
 
-def ours(case: Attention, target: str) -> dict[str, Any]:
+def ours(case: Attention, target: str, stages: int | None) -> dict[str, Any]:
     """The record of our kernel."""
     from alcop_mlir.compilation import compiler, inputs
 
-    options = compiler.Options(find_target(target))
+    options = _options(case, target, stages)
     bundle = compiler.compile_source(inputs.read_text(case.text()), options)
     return _ours(case, bundle, "of tile code")
+
+
+def _options(case: Attention, target: str, stages: int | None) -> Any:
+    """With the tiles of a case, and so many register stages, if that is said."""
+    from plain_attention import Tiled
+
+    tiles = (case.block[0] // case.warps, case.warps, case.block[1])
+    forced = None if stages is None else (STAGES, stages)
+    return Tiled(find_target(target), tiles=tiles, stages=forced)
 
 
 def _ours(case: Attention, bundle: Any, source: str) -> dict[str, Any]:
@@ -77,14 +88,13 @@ def _ours(case: Attention, bundle: Any, source: str) -> dict[str, Any]:
     }
 
 
-def generated(case: Attention, target: str) -> dict[str, Any]:
+def generated(case: Attention, target: str, stages: int | None) -> dict[str, Any]:
     """The record of the kernel that is made of a plain program on tensors."""
-    from plain_attention import Tiled, plain_attention
+    from plain_attention import plain_attention
 
     from alcop_mlir.compilation import compiler, inputs
 
-    tiles = (case.block[0] // case.warps, case.warps, case.block[1])
-    options = Tiled(find_target(target), tiles=tiles)
+    options = _options(case, target, stages)
     source = inputs.read_text(plain_attention(case))
     bundle = compiler.compile_source(source, options)
     return _ours(case, bundle, "of a plain program")
@@ -157,6 +167,7 @@ def main() -> None:
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--triton", metavar="PYTHON", help="an environment with Triton")
     parser.add_argument("--all", action="store_true", help="further kinds and heads")
+    parser.add_argument("--register-stages", type=int, help="of both products")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -166,8 +177,9 @@ def main() -> None:
         return
     records = []
     for case in (*CASES, *(FURTHER if given.all else ())):
-        records.append(ours(case, given.target))
-        records.append(generated(case, given.target))
+        stages = given.register_stages
+        records.append(ours(case, given.target, stages))
+        records.append(generated(case, given.target, stages))
         is_power = case.head & (case.head - 1) == 0  # all that Triton has
         if given.triton and is_power:
             records.append(tritons(case, given.target, given.triton))

@@ -23,16 +23,25 @@ _CAUSAL = """\
 
 @dataclass(frozen=True)
 class Tiled(compiler.Options):
-    """With given tiles of chains: rows of a warp, warps, columns."""
+    """With given tiles of chains: rows of a warp, warps, columns.
+
+    stages: shared and register stages, whether registers suffice or not; or chosen
+    """
 
     tiles: tuple[int, int, int] = (16, 4, 64)
+    stages: tuple[int, int] | None = None
 
     def pipeline(self) -> str:
         """As `alcop-compile`, with these."""
         text = ",".join(AlcopCompile(target=self.target.name).steps())
-        old, given = "alcop-tile-chains{", ",".join(map(str, self.tiles))
-        assert text.count(old) == 1
-        return f"builtin.module({text.replace(old, f'{old}tiles={given} ')})"
+        given = {"alcop-tile-chains{": f"tiles={','.join(map(str, self.tiles))} "}
+        if self.stages is not None:
+            stages = ",".join(map(str, self.stages))
+            given["alcop-plan-pipelines{"] = f"stages={stages} "
+        for old, option in given.items():
+            assert text.count(old) == 1
+            text = text.replace(old, old + option)
+        return f"builtin.module({text})"
 
 
 def plain_attention(case: Attention) -> str:
