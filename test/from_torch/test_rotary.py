@@ -29,6 +29,21 @@ def _halves(x: Tensor, angles: Tensor) -> Tensor:
     return x * wide.cos().to(x.dtype) + turned * wide.sin().to(x.dtype)
 
 
+def _pairs(x: Tensor, angles: Tensor) -> Tensor:
+    """GPT-J's apply_rotary_pos_emb: neighbours are turned, by tables for both."""
+    wide = torch.repeat_interleave(angles, 2, dim=-1)
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+    return x * wide.cos().to(x.dtype) + turned * wide.sin().to(x.dtype)
+
+
+def _complex(x: Tensor, angles: Tensor) -> Tensor:
+    """Llama's own: neighbours are the parts of a complex number, in f32."""
+    left, right = x[..., ::2].float(), x[..., 1::2].float()
+    cos, sin = angles.cos(), angles.sin()
+    turned = torch.stack((left * cos - right * sin, left * sin + right * cos), dim=-1)
+    return turned.flatten(-2).to(x.dtype)
+
+
 class Attention(nn.Module):
     """`heads` of queries, `groups` of keys and values, rotated by places."""
 
@@ -54,7 +69,8 @@ class Attention(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("rotate", "heads", "groups", "features"), [(_halves, 2, 1, HEAD)]
+    ("rotate", "heads", "groups", "features"),
+    [(_halves, 2, 1, HEAD), (_pairs, 2, 1, HEAD), (_complex, 4, 2, HEAD)],
 )
 def test_rotations_are_in_the_kernel_of_the_contraction(
     rotate: Rotate, heads: int, groups: int, features: int

@@ -5,16 +5,17 @@
     %z = element-wise op on %l, %r             // rows, blocks, parts, columns
 
 Rotary embeddings are such a *rotation*: each half of a result is made of both halves of
-a head. Where the weight's columns are put in another order once, with the parts of a
-block in turn, the rotation can be computed by the contraction's kernel. Columns that no
-rotation reads pass through. Changes nothing.
+a head, or each element of both elements of a pair. Where the weight's columns are put
+in another order once, with the parts of a block in turn, the rotation can be computed
+by the contraction's kernel. Columns that no rotation reads pass through. Changes
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, permutations, product
 from typing import Any
 
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -25,6 +26,7 @@ from alcop_mlir.analysis.linalg.elementwise import is_scalar_code
 from alcop_mlir.analysis.linalg.interleaved_columns import GROUP
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.analysis.tensors.concats import is_element_wise
+from alcop_mlir.analysis.tensors.contracted_orders import are_contracted
 from alcop_mlir.analysis.tensors.linear_indices import (
     VIEWS,
     Linear,
@@ -32,6 +34,7 @@ from alcop_mlir.analysis.tensors.linear_indices import (
     indices_in,
     operand_indices,
 )
+from alcop_mlir.analysis.tensors.part_layouts import PartLayout
 from alcop_mlir.analysis.tensors.side_by_side import same_bodies
 from alcop_mlir.analysis.tensors.weights import values_of_weights
 from alcop_mlir.bindings import ir
@@ -49,6 +52,7 @@ class Rotation:
     block, part, column: its other loops; no block where it reads one
     first, blocks: the first block that it reads, and how many
     parts, length: of a block, and columns of a part
+    together: whether the columns of all parts with one number are neighbours
     """
 
     view: LinalgView
@@ -62,6 +66,7 @@ class Rotation:
     blocks: int
     parts: int
     length: int
+    together: bool
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -90,6 +95,7 @@ class Pairing:
     columns: what the last of these makes
     passes:  whether there are columns that no rotation reads
     needed:  ops that compute what else the rotations read, in order
+    is_free: whether results may have the columns of a block in any order, that of all
     """
 
     levels: tuple[Level, ...]
@@ -97,6 +103,7 @@ class Pairing:
     rotations: tuple[Rotation, ...]
     passes: bool
     needed: tuple[Any, ...]
+    is_free: bool = False
 
 
 def find_pairings(function: ir.Operation) -> Iterator[Pairing | Rejected]:
@@ -127,8 +134,11 @@ def _pairing(
     inputs = enumerate(first.view.inputs)
     values = [one.value for number, one in inputs if number not in first.reads]
     needed, _ = backward_slice(values, first.view.op.block)
+    is_free = first.together and are_contracted(
+        {one.view.op.results[0]: (one.column, one.part) for one in rotations}
+    )
     found = Pairing(
-        tuple(levels), columns, tuple(rotations), read < size, tuple(needed)
+        tuple(levels), columns, tuple(rotations), read < size, tuple(needed), is_free
     )
     why_not = _why_not(found, others)
     return found if why_not is None else Rejected(first.view.op, why_not)
@@ -334,40 +344,25 @@ def _with_parts(
     lasts: Mapping[int, Linear],
 ) -> Rotation | None:
     """The rotation that reads these columns; None where they are no parts of blocks."""
-    steps = [dict(one.terms) for one in lasts.values()]
-    inner = {loop for one in steps for loop, step in one.items() if step == 1}
-    if len(inner) != 1 or any(1 not in one.values() for one in steps):
+    others = [loop for loop in extents if extents[loop] > 1 and loop not in rows]
+    if len(others) not in (2, 3):
         return None
-    (column,) = inner
-    length = extents[column]
-    others = {loop for loop in extents if extents[loop] > 1} - {*rows, column}
-    blocks = {
-        loop for loop in others if all(one.get(loop, 0) > length for one in steps)
-    }
-    parts = others - blocks
-    if len(blocks) > 1 or len(parts) != 1:
-        return None
-    (part,), block = parts, next(iter(blocks), None)
-    step = extents[part] * length
-    reads: dict[int, int | None] = {}
-    firsts: set[int] = set()
-    for number, one in lasts.items():
-        terms = dict(one.terms)
-        own = terms.pop(part, None)
-        wanted = {column: 1} | ({} if block is None else {block: step})
-        if terms != wanted or own not in (None, length) or one.offset % length:
-            return None
-        if own is not None and one.offset % step:
-            return None
-        reads[number] = None if own else one.offset % step // length
-        firsts.add(one.offset // step)
-    if len(firsts) > 1 or len({one for one in reads.values() if one is not None}) < 2:
-        return None
-    if any(
-        one.attributes["dim"].value != part for one in walk(view.op, "linalg.index")
-    ):
-        return None
-    return Rotation(
-        view, extents, reads, rows, block, part, column, firsts.pop(),
-        1 if block is None else extents[block], extents[part], length,
-    )  # fmt: skip
+    for together, (column, part) in product((False, True), permutations(others, 2)):
+        block = next((one for one in others if one not in (column, part)), None)
+        layout = PartLayout(extents, block, part, column, together)
+        reads = layout.reads(lasts)
+        if reads is None or not _chooses_by(view, part):
+            continue
+        first = next(iter(lasts.values())).offset // layout.step
+        blocks = 1 if block is None else extents[block]
+        return Rotation(
+            view, extents, reads, rows, block, part, column, first, blocks,
+            extents[part], extents[column], together,
+        )  # fmt: skip
+    return None
+
+
+def _chooses_by(view: LinalgView, part: int) -> bool:
+    """Whether no number of another loop is in the body."""
+    indices = walk(view.op, "linalg.index")
+    return all(one.attributes["dim"].value == part for one in indices)

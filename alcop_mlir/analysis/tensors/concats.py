@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
@@ -21,7 +22,7 @@ _MOVES = ("tensor.expand_shape", "tensor.collapse_shape", "linalg.transpose")
 
 def why_not_one(concat: ir.Operation) -> str | None:
     """Why no one op can compute all parts and choose; None if one can."""
-    parts = list(concat.operands)
+    parts = parts_of(concat)
     kinds = {part.type for part in parts}
     if len(kinds) != 1 or not parts[0].type.has_static_shape:
         return "its parts have sizes that differ, or are known at run time only"
@@ -36,12 +37,39 @@ def why_not_one(concat: ir.Operation) -> str | None:
 
 def are_computed(concat: ir.Operation) -> bool:
     """Whether some part is made by an op that may be element-wise."""
-    return any(made_by(part, "linalg.generic") for part in concat.operands)
+    return any(made_by(part, "linalg.generic") for part in parts_of(concat))
 
 
 def is_repeated(concat: ir.Operation) -> bool:
     """Whether all parts are one value."""
-    return len({*concat.operands}) == 1
+    return len({*parts_of(concat)}) == 1
+
+
+def parts_of(concat: ir.Operation) -> list[ir.Value]:
+    """What is put together; of a stack, without the dimension that is added to each."""
+    sources = [_stacked(part, concat) for part in concat.operands]
+    known = [one for one in sources if one is not None]
+    return known if len(known) == len(sources) else list(concat.operands)
+
+
+def is_stack(concat: ir.Operation) -> bool:
+    """Whether its parts have a dimension, of one element, for it alone."""
+    return parts_of(concat) != list(concat.operands)
+
+
+def _stacked(part: ir.Value, concat: ir.Operation) -> ir.Value | None:
+    """The value that has been given the dimension of a concatenation, of extent 1."""
+    expand = made_by(part, "tensor.expand_shape")
+    dimension = concat.attributes["dim"].value
+    if (
+        expand is None
+        or not dimension
+        or part.type.rank != 1 + (expand.operands[0].type.rank)
+    ):
+        return None
+    is_last = [dimension - 1, dimension] in groups_of(expand)
+    is_one = not part.type.is_dynamic_dim(dimension) and part.type.shape[dimension] == 1
+    return expand.operands[0] if is_last and is_one else None
 
 
 def _why_not_part(part: ir.Value, concat: ir.Operation) -> str | None:
@@ -51,11 +79,18 @@ def _why_not_part(part: ir.Value, concat: ir.Operation) -> str | None:
         return None if _is_slice(part) else _NEITHER
     if not is_element_wise(view_of(op)):
         return _NEITHER
-    if any(use.owner.operation != concat.operation for use in part.uses):
+    if any(not _is_for(use.owner.operation, concat) for use in part.uses):
         return "other ops read a part"
     if any(inner.name.startswith("math.") for inner in walk(op)):
         return "its parts take long to compute, and all would be for each element"
     return None
+
+
+def _is_for(user: ir.Operation, concat: ir.Operation) -> bool:
+    """Whether it is the concatenation, or a view that this alone reads."""
+    views = user.results if user.name == "tensor.expand_shape" else []
+    readers = {use.owner.operation for view in views for use in view.uses}
+    return user == concat.operation or readers == {concat.operation}
 
 
 def _is_slice(value: ir.Value) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.memory import element_bits
 from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.updates import IN_PLACE
@@ -134,6 +135,7 @@ def _moved(
 ) -> list[Any]:
     """Of the ops that depend on weights, or nothing, those worth to be run once."""
     moved: dict[Any, None] = {}
+    long = _long(made)
     for op in reversed(made):
         numbers = known[op.results[0]]
         if not any(True for one in op.results for _ in one.uses):
@@ -142,10 +144,22 @@ def _moved(
         most = max(_SMALL, sum(map(_bytes, kinds)))
         is_small = sum(_bytes(one.type) for one in op.results) <= most
         is_read = any(_is_read(one, moved) for one in op.results)
-        is_worth = bool(numbers) or _takes_long(op)
+        is_worth = bool(numbers) or op in long
         if not is_read or (is_small and is_worth and op.name not in _VIEWS):
             moved[op] = None
     return list(moved)[::-1]
+
+
+def _long(made: Sequence[Any]) -> set[Any]:
+    """The ops that compute functions, or make no more of what such ops make."""
+    long: set[Any] = set()
+    for op in made:
+        read = [one for one in op.operands if defining_op(one) in long]
+        size = sum(_bytes(one.type) for one in op.results)
+        is_short = any(_bytes(one.type) >= size > 0 for one in read)
+        if _takes_long(op) or is_short:
+            long.add(op)
+    return long
 
 
 def _takes_long(op: ir.Operation) -> bool:

@@ -16,7 +16,8 @@ too, and those that compute their other operands: `x * cos + cat(-x2, x1) * sin`
 op. The parts have equal, known sizes, and are at most 4. Each is made by an
 element-wise op without functions as `exp`, and read by nothing else, or a slice of what
 there is. Where that is not so and element-wise ops make parts, a remark says why. One
-value as all parts, as a table for both halves, is broadcast.
+value as all parts, as a table for both halves, is broadcast. Parts may be stacked, each
+with a dimension of its own, as pairs of neighbouring columns are.
 
 Runs before bufferization, and before alcop-sink-transposes, which brings slices in
 front of transposes where element-wise ops read them. Reads and writes no `alcop`
@@ -40,6 +41,8 @@ from alcop_mlir.analysis.tensors.concats import (
     computing_readers,
     dimension_of,
     is_repeated,
+    is_stack,
+    parts_of,
     why_not_one,
 )
 from alcop_mlir.bindings import arith, ir, linalg, tensor
@@ -68,20 +71,42 @@ class FoldConcats(Pass):
 
 def _fold(concat: ir.Operation) -> None:
     """Replace the op, and split the loop of those that read its result."""
-    parts = list(concat.operands)
+    parts, stacks = parts_of(concat), is_stack(concat)
     dimension = concat.attributes["dim"].value
+    views = [part.owner for part in concat.operands] if stacks else []
     with concat.location, ir.InsertionPoint(concat):
         chooses = _repeated if is_repeated(concat) else _chosen
         made = chooses(parts, dimension)
-        result = _joined(made.results[0], dimension)
+        whole = made.results[0]
+        result = whole if stacks else _joined(whole, dimension)
     concat.results[0].replace_all_uses_with(result)
     concat.erase()
+    build.erase_unused(dict.fromkeys(views))
     if chooses is _chosen:  # of one value, each part would compute it again
         made = with_single_uses(made)
-    if any(True for _ in _read_apart(made.results[0], result).uses):
-        _split_readers(result, dimension, len(parts))
+    whole = made.results[0]
+    for view in _joins(whole, dimension - 1) if stacks else [result]:
+        _read_by_parts(whole, view, dimension - stacks)
+
+
+def _joins(apart: ir.Value, dimension: int) -> list[ir.Value]:
+    """Views that have a dimension and the next one as one."""
+    users = [use.owner.operation for use in apart.uses]
+    return [
+        one.results[0]
+        for one in users
+        if one.name == "tensor.collapse_shape"
+        and groups_of(one) == _groups(apart.type.rank - 1, dimension)
+    ]
+
+
+def _read_by_parts(apart: ir.Value, joined: ir.Value, dimension: int) -> None:
+    """Let those who read `joined` go over its parts, as `apart` has them."""
+    sizes = apart.type.shape[dimension], apart.type.shape[dimension + 1]
+    if any(True for _ in _read_apart(apart, joined).uses):
+        _split_readers(joined, dimension, sizes)
     else:
-        _merge_into_readers(result.owner)
+        _merge_into_readers(joined.owner)
 
 
 def _read_apart(apart: ir.Value, joined: ir.Value) -> ir.Value:
@@ -102,7 +127,7 @@ def _merge_into_readers(joined: Any) -> None:
             with_single_uses(user)
 
 
-def _split_readers(value: ir.Value, dimension: int, parts: int) -> None:
+def _split_readers(value: ir.Value, dimension: int, parts: tuple[int, int]) -> None:
     """Let the element-wise ops that read `value`, and theirs, go over parts."""
     pending = [(value, dimension)]
     while pending:
@@ -180,8 +205,10 @@ def _dimensions(view: LinalgView, loop: int) -> list[int] | None:
     return known if len(known) == len(found) else None
 
 
-def _split(op: ir.Operation, loop: int, parts: int) -> Any:
+def _split(op: ir.Operation, loop: int, parts: tuple[int, int]) -> Any:
     """Let an op go over parts and along a part, and those that compute for it alone.
+
+    parts: the extents of both loops, the outer one first
 
     Returns its result, with both loops as one dimension again.
     """
@@ -203,7 +230,7 @@ def _split(op: ir.Operation, loop: int, parts: int) -> Any:
     return after
 
 
-def _with_parts(view: LinalgView, loop: int, parts: int) -> Any:
+def _with_parts(view: LinalgView, loop: int, parts: tuple[int, int]) -> Any:
     """The op with a loop over parts, and one along a part, for one over both."""
     rank = view.rank + 1
     change = ir.AffineMap.get(
@@ -226,10 +253,10 @@ def _with_parts(view: LinalgView, loop: int, parts: int) -> Any:
     return made
 
 
-def _parted(value: ir.Value, dimension: int, parts: int) -> Any:
+def _parted(value: ir.Value, dimension: int, parts: tuple[int, int]) -> Any:
     """A value with a dimension for parts."""
     shape = list(value.type.shape)
-    shape[dimension : dimension + 1] = [parts, shape[dimension] // parts]
+    shape[dimension : dimension + 1] = parts
     if made_by(value, "tensor.empty") is not None:
         return tensor.empty(shape, value.type.element_type)
     groups = _groups(value.type.rank, dimension)

@@ -18,6 +18,10 @@ queries and keys, are one op, and columns that none of them reads pass through i
 values. Blocks are 2 or 4 parts of a multiple of 16 columns; nobody else reads what a
 rotation reads. Where it stays an op of its own a remark says why.
 
+Pairs of neighbouring columns are put in turn alike, the first of each and the second.
+Results keep that order, without a transpose, where all that reads them are contractions
+that sum over the columns of two such results (`contracted_orders.py`).
+
 Runs before bufferization, after alcop-join-contractions, and before
 alcop-prepare-weights, which puts columns in another order once per weights. Reads
 `alcop.weight`; writes no `alcop` attributes.
@@ -27,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -61,14 +66,13 @@ class PairColumns(Pass):
 
 
 def _pair(found: Pairing) -> None:
-    first = found.rotations[0]
     for level in found.levels:
-        _turn_operands(level, first.parts, first.length)
+        _turn_operands(level, found)
     contraction = found.levels[0].view.op
     for op in found.needed:  # as a kernel, which must have run before
         if contraction.is_before_in_block(op):
             op.move_before(contraction)
-    with first.view.op.location, build.after(found.columns):
+    with found.rotations[0].view.op.location, build.after(found.columns):
         made = _Turning(found).built()
         users = [use.owner.operation for use in found.columns.uses]
         whole = _without_parts(made)
@@ -76,7 +80,7 @@ def _pair(found: Pairing) -> None:
         if user not in (made.owner.operation, whole.owner.operation):
             _replace(user, found.columns, whole)
     for one in found.rotations:
-        _replace_rotation(one, whole)
+        _replace_rotation(one, whole, found.is_free)
 
 
 def _replace(user: ir.Operation, old: ir.Value, new: ir.Value) -> None:
@@ -85,25 +89,54 @@ def _replace(user: ir.Operation, old: ir.Value, new: ir.Value) -> None:
             user.operands[number] = new
 
 
-def _turn_operands(level: Level, parts: int, length: int) -> None:
+def _turn_operands(level: Level, found: Pairing) -> None:
     """Put the columns of weights in turn."""
     op = level.view.op
     with op.location, ir.InsertionPoint(op):
         for number, dimension in level.along.items():
-            op.operands[number] = _turned(op.operands[number], dimension, parts, length)
+            op.operands[number] = _all_turned(op.operands[number], dimension, found)
 
 
-def _turned(weight: ir.Value, dimension: int, parts: int, length: int) -> Any:
+def _all_turned(weight: ir.Value, dimension: int, found: Pairing) -> Any:
+    """A weight with blocks in turn, each as it is read.
+
+    What passes through comes out in its own order, as that of halves does.
+    """
+    first = found.rotations[0]
+    if not (first.together and found.passes):
+        return _turned(weight, dimension, first, first.together)
+    shape = list(weight.type.shape)
+    whole: Any = tensor.empty(shape, weight.type.element_type)
+    ranges = sorted(one.columns for one in found.rotations)
+    ends = [0, *(end for one in ranges for end in one), shape[dimension]]
+    for number, (begin, end) in enumerate(pairwise(ends)):
+        if begin == end:
+            continue
+        size, at = list(shape), [0] * len(shape)
+        size[dimension], at[dimension] = end - begin, begin
+        place = [[], [], [], at, size, [1] * len(shape)]
+        some = tensor.extract_slice(_shaped(weight, size), weight, *place)
+        turned = _turned(some, dimension, first, number % 2 == 1)
+        whole = tensor.insert_slice(turned, whole, *place)
+    return whole
+
+
+def _turned(weight: ir.Value, dimension: int, like: Rotation, together: bool) -> Any:
     """A weight with 16 columns of each part of a block in turn."""
     shape = list(weight.type.shape)
     before, after = shape[:dimension], shape[dimension + 1 :]
-    blocks, groups = shape[dimension] // (parts * length), length // GROUP
-    split = [*before, blocks, parts, groups, GROUP, *after]
+    blocks, groups = (
+        shape[dimension] // (like.parts * like.length),
+        like.length // GROUP,
+    )
+    apart = [groups, GROUP, like.parts] if together else [like.parts, groups, GROUP]
+    split = [*before, blocks, *apart, *after]
     order = list(range(len(split)))
-    order[dimension + 1 : dimension + 3] = [dimension + 2, dimension + 1]
+    place = slice(dimension + 1, dimension + 4)
+    inner = [1, 3, 2] if together else [2, 1, 3]
+    order[place] = [dimension + number for number in inner]
     dims = _grouped(len(shape), dimension, 4)
-    apart = _shaped(weight, split)
-    view = tensor.expand_shape(apart, weight, dims, [], split)
+    view = tensor.expand_shape(_shaped(weight, split), weight, dims, [], split)
     made = tensor.empty([split[n] for n in order], weight.type.element_type)
     moved = linalg.transpose(view, outs=[made], permutation=order)
     return tensor.collapse_shape(_shaped(weight, shape), _value(moved), dims)
@@ -245,11 +278,11 @@ def _without_parts(made: ir.Value) -> Any:
     return tensor.collapse_shape(kind, made, groups)
 
 
-def _replace_rotation(one: Rotation, whole: ir.Value) -> None:
+def _replace_rotation(one: Rotation, whole: ir.Value, is_free: bool) -> None:
     """Let who reads a rotation's result read its columns of `whole`."""
     op = one.view.op
     with op.location, ir.InsertionPoint(op):
-        op.results[0].replace_all_uses_with(_in_its_order(one, whole))
+        op.results[0].replace_all_uses_with(_in_its_order(one, whole, is_free))
     sources = [made for operand in one.view.operands for made in _views(operand.value)]
     op.erase()
     # A view of views comes last.
@@ -267,8 +300,11 @@ def _views(value: ir.Value) -> list[Any]:
     return found
 
 
-def _in_its_order(one: Rotation, whole: ir.Value) -> Any:
-    """The rotation's columns, with a dimension for each of its loops, in its order."""
+def _in_its_order(one: Rotation, whole: ir.Value, is_free: bool) -> Any:
+    """The rotation's columns, with a dimension for each of its loops, in its order.
+
+    is_free: whether the columns of a block may stay as they lie
+    """
     *rows, _ = whole.type.shape
     begin, end = one.columns
     value, rank = whole, len(rows)
@@ -286,7 +322,7 @@ def _in_its_order(one: Rotation, whole: ir.Value) -> Any:
         for dimension in range(rank)
     ]  # fmt: skip
     by_row[0] = [*ones, *by_row[0]]
-    inner = [one.part, one.column]
+    inner = [one.column, one.part] if is_free else [one.part, one.column]
     blocks = [] if one.block is None else [one.block]
     loops = [loop for part in by_row for loop in part] + blocks
     together = list(range(one.view.rank))[-2:] == inner
@@ -297,7 +333,7 @@ def _in_its_order(one: Rotation, whole: ir.Value) -> Any:
         return _transposed(apart, [*loops, *inner], order)
     kept = _expanded(value, by_row, [*blocks, None], one, length)
     kept = _transposed(kept, [*loops, None], [*order[:-2], None])
-    shape = [*kept.type.shape[:-1], one.parts, one.length]
+    shape = [*kept.type.shape[:-1], *(one.extents[loop] for loop in inner)]
     groups = [*([n] for n in range(len(shape) - 2)), [len(shape) - 2, len(shape) - 1]]
     return tensor.expand_shape(_shaped(kept, shape), kept, groups, [], shape)
 

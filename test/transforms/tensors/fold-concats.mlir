@@ -133,3 +133,39 @@ func.func @repeated(%x: tensor<4x8xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>)
   } -> tensor<4x16xf32>
   return %a, %b : tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// Pairs of neighbours are stacked: the parts come last, and who reads pairs as columns
+// goes over both.
+// CHECK-LABEL: @stacked(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x16xf32>, %[[S:.*]]: tensor<4x16xf32>)
+// CHECK:         %[[Z:.*]] = linalg.generic
+// CHECK-SAME:      iterator_types = ["parallel", "parallel", "parallel"]}
+// CHECK-SAME:      outs(%{{.*}} : tensor<4x8x2xf32>)
+// CHECK-DAG:       linalg.index 2
+// CHECK-DAG:       %[[N:.*]] = arith.negf
+// CHECK-DAG:       %[[P:.*]] = arith.select %{{.*}}, %[[N]], %{{.*}} : f32
+// CHECK:           %[[M:.*]] = arith.mulf %[[P]]
+// CHECK-NEXT:      linalg.yield %[[M]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         tensor.collapse_shape %[[Z]] {{\[\[}}0], [1, 2]]
+func.func @stacked(%x: tensor<4x16xf32>, %sin: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %l = tensor.extract_slice %x[0, 0] [4, 8] [1, 2] : tensor<4x16xf32> to tensor<4x8xf32>
+  %r = tensor.extract_slice %x[0, 1] [4, 8] [1, 2] : tensor<4x16xf32> to tensor<4x8xf32>
+  %e = tensor.empty() : tensor<4x8xf32>
+  %n = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%r : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) {
+  ^bb0(%p: f32, %o: f32):
+    %t = arith.negf %p : f32
+    linalg.yield %t : f32
+  } -> tensor<4x8xf32>
+  %n1 = tensor.expand_shape %n [[0], [1, 2]] output_shape [4, 8, 1] : tensor<4x8xf32> into tensor<4x8x1xf32>
+  %l1 = tensor.expand_shape %l [[0], [1, 2]] output_shape [4, 8, 1] : tensor<4x8xf32> into tensor<4x8x1xf32>
+  %c = tensor.concat dim(2) %n1, %l1 : (tensor<4x8x1xf32>, tensor<4x8x1xf32>) -> tensor<4x8x2xf32>
+  %j = tensor.collapse_shape %c [[0], [1, 2]] : tensor<4x8x2xf32> into tensor<4x16xf32>
+  %w = tensor.empty() : tensor<4x16xf32>
+  %b = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel"]} ins(%j, %sin : tensor<4x16xf32>, tensor<4x16xf32>) outs(%w : tensor<4x16xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %t = arith.mulf %p, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<4x16xf32>
+  return %b : tensor<4x16xf32>
+}

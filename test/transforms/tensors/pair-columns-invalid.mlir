@@ -56,8 +56,8 @@ func.func @of_the_call(%x: tensor<64x32xf16>, %w: tensor<32x32xf16>) -> tensor<6
 
 // -----
 
-// Neighbouring columns are paired, which have no 16 columns of a part in a row: nothing
-// is said, as nothing is read in parts of blocks.
+// Each column and its neighbour, which is the first of another pair: nothing is said, as
+// nothing is read in parts of blocks.
 // CHECK-LABEL: @neighbours
 // CHECK:         linalg.matmul {{.*}} ins(%arg0, %arg1 :
 #mk = affine_map<(m, n, k) -> (m, k)>
@@ -70,8 +70,8 @@ func.func @neighbours(%x: tensor<64x32xf16>, %w: tensor<32x32xf16> {alcop.weight
   %e = tensor.empty() : tensor<64x32xf32>
   %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
   %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<32x32xf16>) outs(%i : tensor<64x32xf32>) -> tensor<64x32xf32>
-  %l = tensor.extract_slice %c[0, 0] [64, 16] [1, 2] : tensor<64x32xf32> to tensor<64x16xf32>
-  %r = tensor.extract_slice %c[0, 1] [64, 16] [1, 2] : tensor<64x32xf32> to tensor<64x16xf32>
+  %l = tensor.extract_slice %c[0, 0] [64, 16] [1, 1] : tensor<64x32xf32> to tensor<64x16xf32>
+  %r = tensor.extract_slice %c[0, 1] [64, 16] [1, 1] : tensor<64x32xf32> to tensor<64x16xf32>
   %o = tensor.empty() : tensor<64x16x2xf32>
   %z = linalg.generic {indexing_maps = [#half, #half, #all], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%l, %r : tensor<64x16xf32>, tensor<64x16xf32>) outs(%o : tensor<64x16x2xf32>) {

@@ -153,3 +153,40 @@ func.func @angles(%w: tensor<8xf32> {alcop.weight}, %x: tensor<8xf32>) -> tensor
   } -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
+
+// So is a cast of them: the angles themselves are read by nobody then. What is larger
+// than they are, as a copy for each row, its readers compute.
+// CHECK-LABEL: func.func @casts(
+// CHECK-SAME:  %[[C:[^:]*]]: tensor<8xf16>)
+// CHECK:       %[[ROWS:.*]] = linalg.generic {{.*}} ins(%[[C]] : tensor<8xf16>)
+// CHECK:       return %[[ROWS]]
+// CHECK-LABEL: func.func @casts_prepare(
+// CHECK:       math.cos
+// CHECK:       %[[T:.*]] = linalg.generic
+// CHECK:         arith.truncf
+// CHECK:       return %[[T]]
+#ij = affine_map<(i, j) -> (i, j)>
+#j = affine_map<(i, j) -> (j)>
+func.func @casts(%w: tensor<8xf32> {alcop.weight}) -> tensor<4x8xf16> {
+  %e = tensor.empty() : tensor<8xf32>
+  %f = tensor.empty() : tensor<8xf16>
+  %c = linalg.generic {indexing_maps = [#e], iterator_types = ["parallel"]} outs(%e : tensor<8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    %k = arith.sitofp %j : i32 to f32
+    %t = math.cos %k : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %h = linalg.generic {indexing_maps = [#e, #e], iterator_types = ["parallel"]} ins(%c : tensor<8xf32>) outs(%f : tensor<8xf16>) {
+  ^bb0(%a: f32, %o: f16):
+    %t = arith.truncf %a : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<8xf16>
+  %g = tensor.empty() : tensor<4x8xf16>
+  %r = linalg.generic {indexing_maps = [#j, #ij], iterator_types = ["parallel", "parallel"]} ins(%h : tensor<8xf16>) outs(%g : tensor<4x8xf16>) {
+  ^bb0(%a: f16, %o: f16):
+    linalg.yield %a : f16
+  } -> tensor<4x8xf16>
+  return %r : tensor<4x8xf16>
+}

@@ -1,0 +1,57 @@
+"""Where the parts of a block of columns lie: as halves, or as pairs of neighbours.
+
+    halves: block * 2 * L + part * L + column   pairs: block * 2 * L + column * 2 + part
+
+An op whose loops are blocks, parts and columns reads one part by number, or that of its
+own iteration. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from alcop_mlir.analysis.tensors.linear_indices import Linear
+
+_OTHER = -1  # what is no part
+
+
+@dataclass(frozen=True)
+class PartLayout:
+    """Which loops may be those of a rotation, and where parts of a block may lie."""
+
+    extents: Mapping[int, int]
+    block: int | None
+    part: int
+    column: int
+    together: bool
+
+    @property
+    def step(self) -> int:
+        """Columns of a block."""
+        return self.extents[self.part] * self.extents[self.column]
+
+    def reads(self, lasts: Mapping[int, Linear]) -> dict[int, int | None] | None:
+        """Which part each input reads, or that of its iteration; None if not so."""
+        found = {number: self._part(one) for number, one in lasts.items()}
+        parts = {one for one in found.values() if one is not None}
+        blocks = {one.offset // self.step for one in lasts.values()}
+        if _OTHER in parts or len(parts) < 2 or len(blocks) > 1:
+            return None
+        return found
+
+    def _part(self, at: Linear) -> int | None:
+        """The part that is read there, None for that of the iteration."""
+        length, parts = self.extents[self.column], self.extents[self.part]
+        steps = (parts, 1) if self.together else (1, length)
+        terms = dict(at.terms)
+        own = terms.pop(self.part, None)
+        wanted = {self.column: steps[0]}
+        if self.block is not None:
+            wanted[self.block] = self.step
+        part, rest = divmod(at.offset % self.step, steps[1])
+        if terms != wanted or rest or part >= parts or own not in (None, steps[1]):
+            return _OTHER
+        if own is None:
+            return part
+        return _OTHER if part else None
