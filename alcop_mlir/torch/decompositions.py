@@ -266,6 +266,12 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
     return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x, infinite for 0, where torch-mlir's own asserts that no element is."""
+    kind = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    return torch.full((), 1, dtype=kind, device=x.device) / x
+
+
 def silu(x: Tensor) -> Tensor:
     """x / (1 + exp(-x))."""
     wide = _wide(x)
@@ -371,6 +377,7 @@ def aten() -> dict[Any, Callable[..., Any]]:
         ops.gelu.default: gelu,
         ops.silu.default: silu,
         ops.sigmoid.default: sigmoid,
+        ops.reciprocal.default: reciprocal,
         ops.pow.Tensor_Scalar: power,
         ops.index_copy.default: index_copy,
         ops.index_put.default: index_put,

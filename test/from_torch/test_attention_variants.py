@@ -56,6 +56,11 @@ def _window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(DISTANCES > 16, -torch.inf), -1) @ v
 
 
+def _sigmoid(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Without a sum of a row (arXiv 2409.04431)."""
+    return torch.sigmoid(q @ k.transpose(-1, -2) * HEAD**-0.5 - 3.0) @ v
+
+
 def _packed(x: Tensor) -> Tensor:
     """Queries, keys and values as one contraction writes them; rows of all heads."""
     q, k, v = (
@@ -82,6 +87,7 @@ CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
     _cosine: (3, _heads()),
     _difference: (3, _heads(5)),
     _window: (1, _heads()),
+    _sigmoid: (1, _heads()),
     _packed: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
     _packed_apart: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
     _batch_first: (3, (torch.randn(N, TOKENS, HEADS * 32).half(),)),
