@@ -9,7 +9,7 @@ tiles of keys from the cubin, in order: the steady state, what may be left of it
 causal attention a loop with a mask. `--triton` names the Python of an environment that
 has Triton: its kernel with the same tiles, warps and stages, of which the PTX is
 assembled by the same ptxas. `--all` adds bf16 and heads of 32 to 256.
-`--register-stages` loads fragments of both products so many stages early, whether
+`--register-stages` loads fragments of both contractions so many stages early, whether
 registers suffice or not. The raw records go to bench/results/attention.jsonl.
 """
 
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--triton", metavar="PYTHON", help="an environment with Triton")
     parser.add_argument("--all", action="store_true", help="further kinds and heads")
-    parser.add_argument("--register-stages", type=int, help="of both products")
+    parser.add_argument("--register-stages", type=int, help="of both contractions")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
