@@ -142,3 +142,18 @@ def test_open_sizes() -> None:
         Program(bundle, None, "emulator")(*given, lengths, made)
         wanted = _causal(given[0], given[1], given[2], lengths)
     torch.testing.assert_close(made, wanted, rtol=0.01, atol=0.01)
+
+
+def _reciprocal(x: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    return 1.0 / x, torch.reciprocal(count)
+
+
+def test_reciprocals_of_zero_are_infinite() -> None:
+    """As torch's, where torch-mlir's own lowering asserts that there is no zero."""
+    given = torch.tensor([0.0, -0.0, 3.0]).half(), torch.tensor([0, 4])
+    graph, _ = traced(_Net(_reciprocal).eval(), given)
+    options = read({"target": "sm_80"}).for_device(graph.device)
+    program = Program(compiled(graph, options, False))
+    found = program(*(one.numpy() for one in given))
+    for one, expected in zip(found, _reciprocal(*given), strict=True):
+        torch.testing.assert_close(torch.from_numpy(one), expected, rtol=0, atol=0)
