@@ -6,7 +6,10 @@ it, and whether that is more than it may be. Then 1024 cubed in f16, by mma and 
 warp-specialised kernel of Hopper, and the time to read and translate the kernels of
 CUB's radix sort, where nvcc is found.
 
-Usage: python bench/bench_emulator_speed.py [--repeats N] [KIND ...]
+`--cpu` counts the CPU seconds of each call, for a machine that has other work, too; the
+products, which use several cores, are left out.
+
+Usage: python bench/bench_emulator_speed.py [--repeats N] [--cpu] [KIND ...]
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench_emulator import FIXTURES, best_run
+from bench_emulator import FIXTURES, best_run, timed
 
 from alcop_mlir.runtime.emulator import TensorMap, emulate, prepare
 
@@ -271,15 +274,18 @@ def text_of(kind: Kind) -> str:
     return text.replace(".visible", CALLED + ".visible") if "call " in text else text
 
 
-def run(text: str, blocks: int, threads: int) -> tuple[float, int]:
+def run(text: str, blocks: int, threads: int, cpu: bool) -> tuple[float, int]:
     """Seconds for a million warp instructions; how many ran."""
     memory = np.zeros(BLOCKS * THREADS + 64, np.uint32)
     grid, block = (blocks, 1, 1), (threads, 1, 1)
-    result = emulate(text, "kernel", grid, block, [memory], max_reports=1)
-    return result.seconds * MILLION / result.warp_instructions, result.warp_instructions
+    result, busy, _ = timed(
+        lambda: emulate(text, "kernel", grid, block, [memory], max_reports=1)
+    )
+    seconds = busy if cpu else result.seconds
+    return seconds * MILLION / result.warp_instructions, result.warp_instructions
 
 
-def costs(kind: Kind, repeats: int) -> tuple[float, float, int]:
+def costs(kind: Kind, repeats: int, cpu: bool) -> tuple[float, float, int]:
     """Seconds of a kind and of straight arithmetic by as many live warps.
 
     For a million warp instructions, the least of all runs, which take turns, so that
@@ -288,9 +294,9 @@ def costs(kind: Kind, repeats: int) -> tuple[float, float, int]:
     texts = text_of(kind), text_of(KINDS["arithmetic"])
     best, straight, count = np.inf, np.inf, 0
     for _ in range(repeats):
-        seconds, count = run(texts[0], BLOCKS, THREADS)
+        seconds, count = run(texts[0], BLOCKS, THREADS, cpu)
         best = min(best, seconds)
-        straight = min(straight, run(texts[1], *kind.live)[0])
+        straight = min(straight, run(texts[1], *kind.live, cpu)[0])
     return best, straight, count
 
 
@@ -318,7 +324,7 @@ def warpgroup_seconds(size: int, repeats: int) -> float:
     return best
 
 
-def print_translation() -> None:
+def print_translation(cpu: bool) -> None:
     """How long all kernels of CUB's radix sort take from text to what runs."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
@@ -330,10 +336,11 @@ def print_translation() -> None:
         command = [nvcc, "-arch=sm_80", "-ptx", "-o", str(ptx), str(source)]
         subprocess.run(command, check=True, capture_output=True)
         text = ptx.read_text()
-    started = time.perf_counter()
+    clock = time.process_time if cpu else time.perf_counter
+    started = clock()
     for name in re.findall(r"\.entry (\w+)", text):
         prepare(text, name)
-    seconds = time.perf_counter() - started
+    seconds = clock() - started
     verdict = "ok" if seconds <= TRANSLATION_LIMIT else "OVER"
     print(
         f"translation of CUB's radix sort, {text.count(';'):,} instructions: "
@@ -355,17 +362,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kinds", nargs="*", help="of the table; all if none is given")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds")
     options = parser.parse_args()
     print(f"{'kind':32} {'warp instr.':>11} {'s per million':>13} {'of straight':>11}")
     for name, kind in KINDS.items():
         if options.kinds and name not in options.kinds:
             continue
-        seconds, straight, count = costs(kind, options.repeats)
+        seconds, straight, count = costs(kind, options.repeats, options.cpu)
         ratio = seconds / straight
         verdict = "ok" if ratio <= MOST else "OVER"
         verdict = verdict if kind.bounded else ""
         print(f"{name:32} {count:11,} {seconds:13.3f} {ratio:11.1f} {verdict}")
-    if not options.kinds:
+    if not options.kinds and not options.cpu:
         ptx = (FIXTURES / "gemm_f16_3stage.ptx").read_text(encoding="utf-8")
         seconds = best_run(ptx, (1024, 1024, 1024), options.repeats)[0]
         verdict = "ok" if seconds <= CUBE_LIMIT else "OVER"
@@ -376,7 +384,8 @@ def main() -> None:
             print(
                 f"{size} cubed, f16, wgmma: {seconds:.2f} s (at most {limit}) {verdict}"
             )
-        print_translation()
+    if not options.kinds:
+        print_translation(options.cpu)
 
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ def test_a_grid_that_would_run_for_years() -> None:
 
 
 def test_a_loop_without_an_end_meets_the_time_limit() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EmulationError, match=r"time limit of 0\.2 seconds .*line 8; "):
         run("L: bra L;", time_limit=0.2)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_a_loop_without_an_end_meets_the_time_limit() -> None:
 )
 def test_reading_takes_time_by_the_length_only(text: str) -> None:
     """Each of these took the square of its length, which is minutes."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EmulationError):
         emulate(text, "none", (1, 1, 1), (32, 1, 1), [])
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_text_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +255,6 @@ def test_an_instruction_of_many_operands_is_not_shown_whole() -> None:
 )
 def test_many_of_what_has_no_limit_of_its_own(code: str, top: str) -> None:
     """Their number is limited by that of the text's bytes: time grows with it only."""
-    started = time.perf_counter()
+    started = time.process_time()
     run(code, top)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
