@@ -7,7 +7,7 @@ warp-specialised kernel of Hopper, and the time to read and translate the kernel
 CUB's radix sort, where nvcc is found.
 
 `--cpu` counts the CPU seconds of each call, for a machine that has other work, too; the
-products, which use several cores, are left out.
+contractions, which use several cores, are left out.
 
 Usage: python bench/bench_emulator_speed.py [--repeats N] [--cpu] [KIND ...]
 """

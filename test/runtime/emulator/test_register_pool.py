@@ -123,7 +123,7 @@ def test_warps_of_a_warpgroup_meet_between_two(between: str, schedule: str) -> N
 
 def test_a_third_one_needs_a_barrier_of_its_own() -> None:
     more = "bar.sync 1, 128; setmaxnreg.dec.sync.aligned.u32 32;"
-    run(GIVE + more + more.replace("32", "24"), "")
+    run(GIVE + more + more.replace(" 32;", " 24;"), "")
     with pytest.raises(EmulationError, match="have to synchronise between two"):
         run(GIVE + more + "setmaxnreg.dec.sync.aligned.u32 24;", "")
 
