@@ -66,8 +66,15 @@ def packed_columns(seed: int, kind: str) -> list[list[int]]:
 NAMES = [*ORDERED, *(f"{name}u" for name in ORDERED), "num", "nan"]
 
 
-@pytest.mark.parametrize("result", ["f16", "bf16", "u16", "s32"])
-@pytest.mark.parametrize("kind", FORMATS)
+SET_FORMS = [
+    (kind, result)
+    for kind in FORMATS
+    for result in ("f16", "bf16", "u16", "s32")
+    if (kind, result) != ("bf16", "f16")  # which ptxas refuses
+]
+
+
+@pytest.mark.parametrize(("kind", "result"), SET_FORMS)
 @FIXED
 @given(seed=seeds)
 def test_set(kind: str, result: str, seed: int) -> None:
