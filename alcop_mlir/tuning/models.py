@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from alcop_mlir import knobs
 from alcop_mlir.errors import ConfigError, MissingExtraError
@@ -32,8 +33,9 @@ from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.record_book import Book
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import Candidates
+from alcop_mlir.tuning.space import Candidates, FloatArray
 
+BoolArray = npt.NDArray[np.bool_]
 LEAST_RECORDS = 64  # fewer do not make a model
 # Of more a sample: a model is fitted in a second, and what it says hardly changes.
 LEARNED_FROM = 2048
@@ -76,8 +78,7 @@ def samples_of(
     for record in records.timed(known, device, target.name):
         of_problem.setdefault(record.problem, []).append(record)
     found = {
-        problem: _samples(problem, _credible(problem, mine, target), target)
-        for problem, mine in of_problem.items()
+        problem: _samples(problem, mine, target) for problem, mine in of_problem.items()
     }
     return {problem: some for problem, some in found.items() if some is not None}
 
@@ -127,35 +128,35 @@ def outliers(
 ) -> frozenset[Schedule]:
     """The schedules that are faster than the times of the others allow."""
     candidates = Candidates.legal(seconds, problem, target)
-    if len(candidates) < _LEAST:
-        return frozenset()
-    times = np.array([seconds[schedule] for schedule in candidates.schedules])
-    errors = np.log(times / predict(problem, candidates, target).seconds)
-    wrong: list[bool] = (errors < np.median(errors) - np.log(TOO_FAST)).tolist()
-    found = zip(candidates.schedules, wrong, strict=True)
+    times = _seconds(candidates, seconds)
+    wrong = _are_too_fast(times / predict(problem, candidates, target).seconds)
+    found = zip(candidates.schedules, wrong.tolist(), strict=True)
     return frozenset(schedule for schedule, is_wrong in found if is_wrong)
 
 
-def _credible(
-    problem: Problem, mine: Iterable[Record], target: Target
-) -> dict[Schedule, float]:
-    """Seconds of each schedule, without those that the others contradict."""
-    known = typical(mine)
-    times = {one: record.seconds or 0.0 for one, record in known.items()}
-    wrong = outliers(problem, target, times)
-    return {one: seconds for one, seconds in times.items() if one not in wrong}
+def _are_too_fast(ratios: FloatArray) -> BoolArray:
+    """By measured over predicted times of one problem; none where there are few."""
+    if len(ratios) < _LEAST:
+        return np.zeros(len(ratios), np.bool_)
+    errors = np.log(ratios)
+    return errors < np.median(errors) - np.log(TOO_FAST)
+
+
+def _seconds(candidates: Candidates, times: Mapping[Schedule, float]) -> FloatArray:
+    return np.array([times[schedule] for schedule in candidates.schedules])
 
 
 def _samples(
-    problem: Problem, times: dict[Schedule, float], target: Target
+    problem: Problem, mine: Iterable[Record], target: Target
 ) -> Samples | None:
-    """None where no schedule is legal any more."""
+    """Of credible times; None where no schedule is legal any more."""
+    known = typical(mine)
+    times = {one: record.seconds or 0.0 for one, record in known.items()}
     candidates = Candidates.legal(times, problem, target)
     if not len(candidates):
         return None
     prediction = predict(problem, candidates, target)
-    return Samples(
-        features(problem, candidates, prediction),
-        prediction.seconds,
-        np.array([times[schedule] for schedule in candidates.schedules]),
-    )
+    seconds = _seconds(candidates, times)
+    right = ~_are_too_fast(seconds / prediction.seconds)
+    found = features(problem, candidates, prediction)
+    return Samples(found[right], prediction.seconds[right], seconds[right])
