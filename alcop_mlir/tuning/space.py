@@ -10,6 +10,7 @@ barriers of an unpipelined loop forbid them).
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from alcop_mlir import resources
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.rectangles import Rectangles
-from alcop_mlir.resources import Resources
+from alcop_mlir.resources import Copies, Resources
 from alcop_mlir.schedule import (
     MAX_REGISTER_STAGES,
     MAX_SHARED_STAGES,
@@ -232,13 +233,17 @@ def _is_by_mma(problem: Problem, target: Target) -> bool:
 
 
 def _cost(problem: Problem, schedule: Schedule, target: Target) -> Resources:
-    size, copies = problem.element_bytes, problem.copies
+    size, copies = _copied(problem)
     return resources.cost(schedule, target, size, copies=copies)
 
 
 def _cost_as_given(problem: Problem, schedule: Schedule, target: Target) -> Resources:
-    size, copies = problem.element_bytes, problem.copies
-    return resources.cost_as_given(schedule, target, size, copies)
+    return resources.cost_as_given(schedule, target, *_copied(problem))
+
+
+@functools.cache  # schedules are many, their problems few
+def _copied(problem: Problem) -> tuple[int, Copies]:
+    return problem.element_bytes, problem.copies
 
 
 def _tiles(
@@ -277,9 +282,10 @@ def _variants(
         rasters = [one for one in space.raster if one <= rows and columns > 1]
         more = [replace(schedule, raster=one) for one in rasters if one > 1]
     else:
-        parts = [one for one in space.split_k if one <= at_once // blocks]
-        some = (replace(schedule, split_k=one) for one in parts if one > 1)
-        more = [one for one in some if _splits(problem, one)]
+        parts = [one for one in space.split_k if 1 < one <= at_once // blocks]
+        fitting = (one for one in parts if _splits(problem, schedule, one))
+        some = (replace(schedule, split_k=one) for one in fitting)
+        more = [one for one in some if _is_split(problem, one)]
     swept = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
     wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
     turned = [
@@ -292,16 +298,19 @@ def _variants(
     return [schedule, *more, *swept, *turned]
 
 
-def _splits(problem: Problem, schedule: Schedule) -> bool:
-    """Whether the parts are legal, hardly over the edge and as long as the pipeline."""
-    length = problem.k // schedule.split_k
+def _splits(problem: Problem, schedule: Schedule, parts: int) -> bool:
+    """Whether the parts are hardly over the edge, and as long as the pipeline."""
+    length = problem.k // parts
     steps = -(-length // schedule.block[2])
     if problem.taps is not None:
-        steps = k_steps(problem.k, schedule.block[2], problem.taps) // schedule.split_k
+        steps = k_steps(problem.k, schedule.block[2], problem.taps) // parts
     elif steps * schedule.block[2] > length * (1 + OVERHANG):
         return False
-    if schedule.stages[0] > steps:
-        return False
+    return schedule.stages[0] <= steps
+
+
+def _is_split(problem: Problem, schedule: Schedule) -> bool:
+    """Whether its parts are legal."""
     with contextlib.suppress(ConfigError):
         _check_split(problem, schedule)
         return True
