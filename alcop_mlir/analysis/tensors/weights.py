@@ -140,7 +140,8 @@ def _moved(
         numbers = known[op.results[0]]
         if not any(True for one in op.results for _ in one.uses):
             continue
-        kinds = [block.arguments[number].type for number in numbers or weights]
+        measured = weights if op in long else numbers or weights
+        kinds = [block.arguments[number].type for number in measured]
         most = max(_SMALL, sum(map(_bytes, kinds)))
         is_small = sum(_bytes(one.type) for one in op.results) <= most
         is_read = any(_is_read(one, moved) for one in op.results)

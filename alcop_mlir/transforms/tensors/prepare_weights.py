@@ -16,8 +16,9 @@ arguments `weights`: whoever launches it runs that once, and again for other wei
 Filters in another order, scale and shift of a batch norm, casts of biases are such, and
 so is what depends on nothing and takes a function as `cos` for each element, with casts
 of that. A view of a weight stays where it is read, and so does what is larger than its
-weights and than 64 KiB, as a bias for each pixel. Functions that are called are left
-unchanged, but for the mark; so is what has no weights.
+weights and than 64 KiB, as a bias for each pixel; what takes functions may be as large
+as all weights. Functions that are called are left unchanged, but for the mark; so is
+what has no weights.
 
 Runs before bufferization, after alcop-propagate-layouts made transposes of filters and
 alcop-fold-transposes took in those of matrices. Reads and erases `alcop.weight` on

@@ -190,3 +190,29 @@ func.func @casts(%w: tensor<8xf32> {alcop.weight}) -> tensor<4x8xf16> {
   } -> tensor<4x8xf16>
   return %r : tensor<4x8xf16>
 }
+
+// A table of angles may be larger than the frequencies that are a weight, but not than
+// all weights.
+// CHECK-LABEL: func.func @tables(
+// CHECK-NOT:   math.cos
+// CHECK:       return
+// CHECK-LABEL: func.func @tables_prepare(
+// CHECK:       math.cos
+func.func @tables(%f: tensor<128xf32> {alcop.weight}, %w: tensor<256x128xf32> {alcop.weight}, %x: tensor<256x128xf32>) -> (tensor<256x128xf32>, tensor<256x128xf32>) {
+  %e = tensor.empty() : tensor<256x128xf32>
+  %c = linalg.generic {indexing_maps = [#j, #ij], iterator_types = ["parallel", "parallel"]} ins(%f : tensor<128xf32>) outs(%e : tensor<256x128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %k = arith.index_cast %i : index to i32
+    %n = arith.sitofp %k : i32 to f32
+    %m = arith.mulf %n, %a : f32
+    %t = math.cos %m : f32
+    linalg.yield %t : f32
+  } -> tensor<256x128xf32>
+  %y = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]} ins(%x, %c : tensor<256x128xf32>, tensor<256x128xf32>) outs(%e : tensor<256x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<256x128xf32>
+  return %y, %w : tensor<256x128xf32>, tensor<256x128xf32>
+}
