@@ -28,6 +28,7 @@ FENCE, COMMIT = "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligne
 FINISH, WGMMA = "nvvm.wgmma.wait.group.sync.aligned", "nvvm.wgmma.mma_async"
 PAIR = {"m": 256, "n": 64, "k": 296}
 TILES = {"m": 134 * 128, "n": 16, "k": 72}
+LIMIT = 10_000_000  # warp instructions, far more than any has
 PROGRAMS = {
     "any K": (OPEN, "block=128,64,64 warp=16,64 stages=4,3"),
     "tiles": (program(TILES, "nt", out="f32"), "block=128,16,16 warp=16,16 stages=4,3"),
@@ -160,7 +161,7 @@ def test_others_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     bundle = lowered(monkeypatch, "tiles", change)
     a, b = operands(TILES, "nt")
     want = product(a, b, "nt")
-    options = EmulatorOptions("early", "descending", time_limit=20)
+    options = EmulatorOptions("early", "descending", instruction_limit=LIMIT)
     c = np.full(want.shape, np.nan, np.float32)
     Program(bundle, emulation=Emulation(options))(a, b, c)
     np.testing.assert_array_equal(c, want)

@@ -243,6 +243,7 @@ LEFT_OUT = re.compile(
     r"|cp\.async\.bulk\.commit_group"
 )
 OF_A_PORTION, PORTIONS = 5, 2
+LIMIT = 200_000  # warp instructions of a mutant; a kernel here has 4,000 at most
 # That lanes meet behind their fences the emulator does not follow (docs/emulator.md);
 # the check of rings does, see below.
 UNCHECKED = (3, 8)
@@ -277,7 +278,7 @@ def is_found(text: str) -> bool:
             for argument in one.arguments
             if isinstance(argument, TensorMap)
         ]
-        options = EmulatorOptions(visibility, schedule, time_limit=20)
+        options = EmulatorOptions(visibility, schedule, instruction_limit=LIMIT)
         try:
             result = Emulation(options).run(
                 text, one.name, (1, 1, 1), one.block, given, one.shared_bytes

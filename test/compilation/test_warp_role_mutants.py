@@ -32,6 +32,7 @@ SIZES = {
 }
 BLOCKS = {"a block": 1, "a cluster": 2, "in turn": 1}
 TILES = {"in turn": (0, 132, 264)}
+LIMIT = 200_000  # warp instructions of a mutant; a kernel here has 20,000 at most
 MODES = (("late", "lockstep"), ("early", "lockstep"), ("late", "descending"))
 # What is left out, and what a number becomes.
 LEFT_OUT = re.compile(
@@ -105,7 +106,7 @@ def is_found(which: str, text: str) -> bool:
             for argument in one.arguments
             if not isinstance(argument, SizeValue)
         ]
-        options = EmulatorOptions(visibility, schedule, time_limit=20)
+        options = EmulatorOptions(visibility, schedule, instruction_limit=LIMIT)
         grid = (BLOCKS[which], 1, 1)
         try:
             result = Emulation(options).run(

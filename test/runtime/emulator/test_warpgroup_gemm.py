@@ -78,6 +78,7 @@ _MUTANTS = re.compile(
 )
 # Accumulators that only wgmma of one shape access need no fence between those (PTX ISA,
 # "wgmma.fence"); this is the one inside of the loop.
+LIMIT = 200_000  # warp instructions of a mutant; a kernel here has 15,000 at most
 _EQUIVALENT = "wgmma.fence, 2 of 2"
 
 
@@ -109,7 +110,7 @@ MUTANTS = mutants()
 def is_found(text: str, **options: Any) -> bool:
     """Whether a report, a fault or the numbers show that it is wrong."""
     try:
-        result, wrong = run(text, 256, 512, 256, 2, time_limit=20, **options)
+        result, wrong = run(text, 256, 512, 256, 2, instruction_limit=LIMIT, **options)
     except EmulationError:
         return True
     return wrong or bool(result.hazards)
