@@ -45,13 +45,8 @@ DUMP:
 """
 
 
-def run(
-    text: str,
-    kinds_of: list[str],
-    arguments: list[Any],
-    threads: int = 64,
-    **options: Any,
-) -> Result:
+def run(text: str, kinds_of: list[str], arguments: list[Any], **options: Any) -> Result:
+    threads = options.pop("threads", 64)
     sized = ", ".join(
         f".param .align 64 .b8 p{i}[128]" if k == "map" else f".param .{k} p{i}"
         for i, k in enumerate(kinds_of)

@@ -95,7 +95,7 @@ def try_body(
     tensor = TensorMap(given, box=(WORDS,))
     arguments = [tensor, given, out]
     options = {"visibility": visibility, "schedule": schedule}
-    result = run(body, ["map", "u64", "u64"], arguments, 64, **options)
+    result = run(body, ["map", "u64", "u64"], arguments, threads=64, **options)
     return result, given, out
 
 
@@ -193,7 +193,7 @@ def test_one_warp_is_checked_too() -> None:
     body = "\n".join((HEAD, *parts))
     given, out = np.full(WORDS, 1000, np.uint32), np.zeros(WORDS, np.uint32)
     arguments = [TensorMap(given, box=(WORDS,)), given, out]
-    result = run(body, ["map", "u64", "u64"], arguments, 32)
+    result = run(body, ["map", "u64", "u64"], arguments, threads=32)
     assert kinds(result) == {"no-proxy-fence"}
 
 
