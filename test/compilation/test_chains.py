@@ -2,10 +2,12 @@
 
 Random forms are checked against the reference of the program as given, with NaN,
 infinities and the largest numbers among the inputs; rows that are masked as a whole,
-and rows of which the first columns are, against NumPy.
+and rows of which the first columns are, against NumPy. `ALCOP_CHAINS=200` draws more.
 """
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from chain_runs import (
 
 from alcop_mlir.errors import LaunchError
 
+DRAWN = int(os.environ.get("ALCOP_CHAINS", "12"))
 CASES = {
     **{mask: Form(mask=mask, n=80) for mask in MASKS},
     "segments": Form(mask="segments", batch=2),
@@ -61,7 +64,7 @@ def test_a_chain_is_one_kernel(name: str) -> None:
     assert check.unchecked < check.elements / 4, check
 
 
-@pytest.mark.parametrize("number", range(24))
+@pytest.mark.parametrize("number", range(DRAWN))
 def test_random_chains(number: int) -> None:
     form = drawn(number)
     check = checked(form, number)
