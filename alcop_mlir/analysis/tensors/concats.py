@@ -64,6 +64,8 @@ def _stacked(part: ir.Value, concat: ir.Operation) -> ir.Value | None:
     if (
         expand is None
         or not dimension
+        # Integers are codes of bytes that are taken apart (`unpacking.py`).
+        or not isinstance(part.type.element_type, ir.FloatType)
         or part.type.rank != 1 + (expand.operands[0].type.rank)
     ):
         return None
