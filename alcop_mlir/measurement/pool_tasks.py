@@ -124,14 +124,14 @@ def _measured(asked: Request, made: Record, bundle: bytes | str) -> Record:
     if isinstance(bundle, str) and asked.device != "simulated":
         return replace(made, error=bundle)
     if asked.device == "simulated":
-        outcome = _in_child(work.simulate_candidate, _task(asked), asked.limit)
+        outcome = _in_child(_MEASURES[asked.device], _task(asked), asked.limit)
         return replace(made, seconds=outcome.value, error=outcome.error)
     assert isinstance(bundle, bytes)
     with tempfile.TemporaryDirectory(prefix="alcop-tune-") as folder, _gpu_alone():
         path = Path(folder) / "bundle.zip"
         path.write_bytes(bundle)
         task = path, asked.repeat
-        outcome = _in_child(work.measure_candidate, task, asked.limit)
+        outcome = _in_child(_MEASURES[asked.device], task, asked.limit)
     return devices.with_timing(made, outcome.value, outcome.error)
 
 

@@ -96,46 +96,47 @@ BODY    %u = arith.truncf %z : f32 to f16
   return RETURNED : tensor<KINDS>
 }
 """
+
+
+def _scaled(result: str, heads: str, table: str) -> str:
+    """Whole heads times a table."""
+    return f"""\
+  {result} = linalg.generic {{indexing_maps = [#heads, #places, #heads],
+      iterator_types = [FOUR]}}
+    ins({heads}, {table} : tensor<WHOLExf16>, tensor<TABLExf32>)
+    outs(%ef : tensor<WHOLExf32>) {{
+  ^bb0(%a: f16, %b: f32, %o: f32):
+    %wa = arith.extf %a : f16 to f32
+    %z = arith.mulf %wa, %b : f32
+    linalg.yield %z : f32
+  }} -> tensor<WHOLExf32>
+"""
+
+
 # As transformers writes it: x * cos + cat(-right, left) * sin, in ops of their own.
-_PUT_TOGETHER = """\
+_PUT_TOGETHER = f"""\
   %en = tensor.empty() : tensor<HALVESxf16>
-  %n = linalg.generic {indexing_maps = [#heads, #heads], iterator_types = [FOUR]}
-    ins(%r : tensor<HALVESxf16>) outs(%en : tensor<HALVESxf16>) {
+  %n = linalg.generic {{indexing_maps = [#heads, #heads], iterator_types = [FOUR]}}
+    ins(%r : tensor<HALVESxf16>) outs(%en : tensor<HALVESxf16>) {{
   ^bb0(%a: f16, %o: f16):
     %t = arith.negf %a : f16
     linalg.yield %t : f16
-  } -> tensor<HALVESxf16>
+  }} -> tensor<HALVESxf16>
   %t = tensor.concat dim(3) %n, %l : (tensor<HALVESxf16>, tensor<HALVESxf16>)
          -> tensor<WHOLExf16>
   %ef = tensor.empty() : tensor<WHOLExf32>
-  %m0 = linalg.generic {indexing_maps = [#heads, #places, #heads],
-      iterator_types = [FOUR]}
-    ins(%e, %cos : tensor<WHOLExf16>, tensor<TABLExf32>)
-    outs(%ef : tensor<WHOLExf32>) {
-  ^bb0(%a: f16, %b: f32, %o: f32):
-    %wa = arith.extf %a : f16 to f32
-    %z = arith.mulf %wa, %b : f32
-    linalg.yield %z : f32
-  } -> tensor<WHOLExf32>
-  %m1 = linalg.generic {indexing_maps = [#heads, #places, #heads],
-      iterator_types = [FOUR]}
-    ins(%t, %sin : tensor<WHOLExf16>, tensor<TABLExf32>)
-    outs(%ef : tensor<WHOLExf32>) {
-  ^bb0(%a: f16, %b: f32, %o: f32):
-    %wa = arith.extf %a : f16 to f32
-    %z = arith.mulf %wa, %b : f32
-    linalg.yield %z : f32
-  } -> tensor<WHOLExf32>
+{_scaled("%m0", "%e", "%cos")}\
+{_scaled("%m1", "%t", "%sin")}\
   %ez = tensor.empty() : tensor<WHOLExf16>
-  %q = linalg.generic {indexing_maps = [#heads, #heads, #heads],
-      iterator_types = [FOUR]}
+  %q = linalg.generic {{indexing_maps = [#heads, #heads, #heads],
+      iterator_types = [FOUR]}}
     ins(%m0, %m1 : tensor<WHOLExf32>, tensor<WHOLExf32>)
-    outs(%ez : tensor<WHOLExf16>) {
+    outs(%ez : tensor<WHOLExf16>) {{
   ^bb0(%a: f32, %b: f32, %o: f16):
     %z = arith.addf %a, %b : f32
     %u = arith.truncf %z : f32 to f16
     linalg.yield %u : f16
-  } -> tensor<WHOLExf16>
+  }} -> tensor<WHOLExf16>
 """
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_ir import ir_behind
 from test_eight_bit_floats import decoded
 from test_fence_mutants import mutants
 from test_warp_roles import MODES, ptx_of, run
 
-from alcop_mlir.bindings import ir
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.bundle import Bundle
@@ -169,24 +169,15 @@ WAIT, COMMIT = (f"nvvm.wgmma.{one}.group.sync.aligned" for one in ("wait", "comm
 EQUIVALENT = (f"{WAIT} -1, 1", f"{WAIT} -1, 2", f"{COMMIT} behind the next, 3")
 
 
-def lowered(monkeypatch: pytest.MonkeyPatch, then: Callable[[Any], None]) -> Bundle:
+def lowered(then: Callable[[Any], None]) -> Bundle:
     """The scaled contraction, where `then` changes it behind alcop-lower-mma."""
-    original = LowerMma.run
-
-    def run(self: LowerMma, op: ir.Operation) -> None:
-        original(self, op)
-        then(op)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LowerMma, "run", run)
+    with ir_behind(LowerMma, then):
         return compiled(TRANSFORMS["scaled"].program(*SIZES), HELD)
 
 
-def test_mutants_of_waits_are_refused_or_change_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_mutants_of_waits_are_refused_or_change_nothing() -> None:
     texts: list[str] = []
-    lowered(monkeypatch, lambda op: texts.append(str(op)))
+    lowered(lambda op: texts.append(str(op)))
     right = inputs.read(texts[0]).module
     assert check_rings(right.operation) == []
     found: dict[str, list[str]] = {}
@@ -209,24 +200,20 @@ def values(bundle: Bundle, mode: tuple[str, str]) -> tuple[Array, Array]:
     return got, wanted("scaled", *arrays)
 
 
-def test_a_commit_behind_the_release_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_commit_behind_the_release_changes_nothing() -> None:
     def change(op: Any) -> None:
         dict(mutants(op))[EQUIVALENT[-1]]()
 
-    got, want = values(lowered(monkeypatch, change), ("early", "descending"))
+    got, want = values(lowered(change), ("early", "descending"))
     np.testing.assert_array_equal(got, want)
 
 
-def test_registers_that_are_written_too_early_are_seen(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_registers_that_are_written_too_early_are_seen() -> None:
     def change(op: Any) -> None:
         dict(mutants(op))[f"{WAIT} left out, 1"]()
 
     with pytest.raises(EmulationError, match="wgmma"):
-        values(lowered(monkeypatch, change), MODES[0])
+        values(lowered(change), MODES[0])
 
 
 def test_wgmma_without_its_fence_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_ir import ir_behind
 from test_warp_roles import OPEN, compiled, operands, product, program
 
 from alcop_mlir.analysis.ir.walk import walk
@@ -50,22 +51,13 @@ EQUIVALENT = {
 UNITS_OF_A = 128 * 64 * 2 >> 4  # of a slot of 128 x 64
 
 
-def lowered(
-    monkeypatch: pytest.MonkeyPatch, which: str, then: Callable[[ir.Operation], None]
-) -> Bundle:
+def lowered(which: str, then: Callable[[ir.Operation], None]) -> Bundle:
     """The program, compiled, where `then` changes the IR behind alcop-lower-mma."""
-    original = LowerMma.run
-
-    def run(self: LowerMma, op: ir.Operation) -> None:
-        original(self, op)
-        then(op)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LowerMma, "run", run)
+    with ir_behind(LowerMma, then):
         return compiled(*PROGRAMS[which])
 
 
-def text_of(monkeypatch: pytest.MonkeyPatch, which: str) -> str:
+def text_of(which: str) -> str:
     texts: list[str] = []
 
     def stop(op: ir.Operation) -> None:
@@ -73,7 +65,7 @@ def text_of(monkeypatch: pytest.MonkeyPatch, which: str) -> str:
         raise PassError(op, "stopped")
 
     with pytest.raises(CompileError, match="stopped"):
-        lowered(monkeypatch, which, stop)
+        lowered(which, stop)
     return texts[0]
 
 
@@ -137,10 +129,8 @@ def move(op: Any, number: int, units: int) -> None:
 
 
 @pytest.mark.parametrize("which", CHOSEN)
-def test_mutants_are_refused_or_change_nothing(
-    which: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = text_of(monkeypatch, which)
+def test_mutants_are_refused_or_change_nothing(which: str) -> None:
+    text = text_of(which)
     right = inputs.read(text).module
     assert check_rings(right.operation) == []
     found: dict[str, list[str]] = {}
@@ -154,11 +144,11 @@ def test_mutants_are_refused_or_change_nothing(
 
 
 @pytest.mark.parametrize("name", EQUIVALENT)
-def test_others_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_change_nothing(name: str) -> None:
     def change(op: ir.Operation) -> None:
         dict(mutants(op))[name]()
 
-    bundle = lowered(monkeypatch, "tiles", change)
+    bundle = lowered("tiles", change)
     a, b = operands(TILES, "nt")
     want = product(a, b, "nt")
     options = EmulatorOptions("early", "descending", instruction_limit=LIMIT)

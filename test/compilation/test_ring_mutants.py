@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from changed_ir import ir_behind
 from ring_mutants import Mutant, mutants
 from test_warp_roles import OPEN, compiled, operands, product, program
 
@@ -83,22 +84,13 @@ LIMIT = 10_000_000  # warp instructions, far more than any has
 K_STEPS = (0, 1, 7)
 
 
-def changed(
-    monkeypatch: pytest.MonkeyPatch, which: str, then: Callable[[ir.Operation], None]
-) -> Bundle:
+def changed(which: str, then: Callable[[ir.Operation], None]) -> Bundle:
     """The program, compiled, where `then` changes the IR in which warps have roles."""
-    original = SpecializeWarps.run
-
-    def run(self: SpecializeWarps, op: ir.Operation) -> None:
-        original(self, op)
-        then(op)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SpecializeWarps, "run", run)
+    with ir_behind(SpecializeWarps, then):
         return compiled(PROGRAMS[which], SCHEDULES[which])
 
 
-def found_mutants(monkeypatch: pytest.MonkeyPatch, which: str) -> dict[str, list[str]]:
+def found_mutants(which: str) -> dict[str, list[str]]:
     """By name, what is wrong with each mutant."""
     texts: list[str] = []
 
@@ -107,7 +99,7 @@ def found_mutants(monkeypatch: pytest.MonkeyPatch, which: str) -> dict[str, list
         raise PassError(op, "stopped")
 
     with pytest.raises(CompileError, match="stopped"):
-        changed(monkeypatch, which, stop)
+        changed(which, stop)
     right = inputs.read(texts[0]).module
     assert check_rings(right.operation) == []
     names = [one.name for one in mutants(launch_of(right.operation))]
@@ -122,19 +114,12 @@ def found_mutants(monkeypatch: pytest.MonkeyPatch, which: str) -> dict[str, list
     return found
 
 
-def test_iterations_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iterations_in_a_row() -> None:
     """A loop of two is none: the wait between them ends the group of the first one,
     whose slot is free then; without this wait it is not.
     """
     texts: list[str] = []
-    original = PlaceWaits.run
-
-    def run(self: PlaceWaits, op: ir.Operation) -> None:
-        original(self, op)
-        texts.append(str(op))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PlaceWaits, "run", run)
+    with ir_behind(PlaceWaits, lambda op: texts.append(str(op))):
         of_two = program({**TILES, "k": 32}, "nt", out="f32")
         compiled(of_two, "block=128,16,16 warp=16,16 stages=2,2")
     module = inputs.read(texts[0]).module
@@ -157,8 +142,8 @@ def apply(op: ir.Operation, name: str) -> None:
 
 
 @pytest.mark.parametrize("which", PROGRAMS)
-def test_mutants_are_refused(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = found_mutants(monkeypatch, which)
+def test_mutants_are_refused(which: str) -> None:
+    found = found_mutants(which)
     assert all("\n" not in text for texts in found.values() for text in texts)
     accepted = {name for name, wrong in found.items() if not wrong}
     assert accepted == set(EQUIVALENT[which])
@@ -168,10 +153,8 @@ def test_mutants_are_refused(which: str, monkeypatch: pytest.MonkeyPatch) -> Non
     ("which", "name"),
     [(which, name) for which in PROGRAMS for name in EQUIVALENT[which]],
 )
-def test_others_change_nothing(
-    which: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundle = changed(monkeypatch, which, lambda op: apply(op, name))
+def test_others_change_nothing(which: str, name: str) -> None:
+    bundle = changed(which, lambda op: apply(op, name))
     for steps in K_STEPS if which == "any K" else (0,):
         sizes = TILES if which == "tiles" else PAIR
         if which == "any K":

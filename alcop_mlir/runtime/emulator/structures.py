@@ -45,7 +45,7 @@ class Struct:
             )
         end = 0
         for offset in self.members:
-            if not isinstance(offset, int) or offset < 0:
+            if not isinstance(offset, (int, np.integer)) or offset < 0:
                 raise EmulationError(
                     "expected offsets of members of a structure to be whole numbers "
                     f"from 0 on, got {str(offset)[:80]!r}"

@@ -103,19 +103,19 @@ def _joins(apart: ir.Value, dimension: int) -> list[ir.Value]:
 def _read_by_parts(apart: ir.Value, joined: ir.Value, dimension: int) -> None:
     """Let those who read `joined` go over its parts, as `apart` has them."""
     sizes = apart.type.shape[dimension], apart.type.shape[dimension + 1]
-    if any(True for _ in _read_apart(apart, joined).uses):
+    _take_apart(apart, joined)
+    if any(True for _ in joined.uses):
         _split_readers(joined, dimension, sizes)
     else:
         _merge_into_readers(joined.owner)
 
 
-def _read_apart(apart: ir.Value, joined: ir.Value) -> ir.Value:
+def _take_apart(apart: ir.Value, joined: ir.Value) -> None:
     """Let those who take `joined` apart again, as ops split before, read `apart`."""
     for user in [use.owner.operation for use in joined.uses]:
         if user.name == "tensor.expand_shape" and user.results[0].type == apart.type:
             user.results[0].replace_all_uses_with(apart)
             user.erase()
-    return joined
 
 
 def _merge_into_readers(joined: Any) -> None:

@@ -88,9 +88,12 @@ _BUFFER = "memref.alloc"
 
 def check_rings(op: ir.Operation) -> list[Violation]:
     """What is wrong with the rings of mbarriers in `op`; nothing is changed."""
-    kernels = [one for one in (op.operation, *inside(op)) if one.name in _KERNELS]
-    found = [_check(one) for one in kernels if _is_checked(one)]
+    found = [_check(one) for one in _kernels(op) if _is_checked(one)]
     return [wrong for wrong in found if wrong is not None]
+
+
+def _kernels(op: ir.Operation) -> list[Any]:
+    return [one for one in (op.operation, *inside(op)) if one.name in _KERNELS]
 
 
 def _is_checked(kernel: Any) -> bool:
@@ -98,26 +101,29 @@ def _is_checked(kernel: Any) -> bool:
 
     Nor where wgmma may be text of PTX: `in_text`.
     """
+    copies, products, texts = _parts(kernel)
+    if not copies or not products:
+        return bool(copies)
+    return not texts and all(map(_fills_buffer, copies))
+
+
+def _parts(kernel: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """The copies by TMA, the wgmma, and the text of PTX in a kernel."""
     ops = [*inside(kernel)]
-    loads = [one for one in ops if one.name in (LOAD, STORE)]
-    if not any(one.name in (WGMMA, HELD) for one in ops):
-        return bool(loads)
-    is_known = not any(map(is_text, ops))
-    return bool(loads) and is_known and all(map(_fills_buffer, loads))
+    copies = [one for one in ops if one.name in (LOAD, STORE)]
+    products = [one for one in ops if one.name in (WGMMA, HELD)]
+    return copies, products, [one for one in ops if is_text(one)]
 
 
 def in_text(op: ir.Operation) -> list[ir.Operation]:
     """For each kernel with copies by TMA and wgmma the first op whose text of PTX may
     do anything, for which its rings are not checked.
     """
-    found = []
-    for kernel in (one for one in (op.operation, *inside(op)) if one.name in _KERNELS):
-        ops = [*inside(kernel)]
-        names = {one.name for one in ops}
-        texts = [one for one in ops if is_text(one)]
-        if names & {LOAD, STORE} and names & {WGMMA, HELD} and texts:
-            found.append(texts[0])
-    return found
+    return [
+        texts[0]
+        for copies, products, texts in map(_parts, _kernels(op))
+        if copies and products and texts
+    ]
 
 
 def _fills_buffer(load: Any) -> bool:
