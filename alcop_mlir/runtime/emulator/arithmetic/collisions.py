@@ -141,26 +141,24 @@ class LastQueues:
 
     def __init__(self) -> None:
         self._at: Array | None = None
-        self._steps: Array | None = None
         self._queues: _Queues | None = None
 
     def of(self, at: Array) -> _Queues:
         """Those of entries that go to `at`."""
-        if self._queues is not None and _same(self._at, at):
+        if self._queues is not None and _same_but_for_a_step(self._at, at):
             self._queues.recurs = True
             return self._queues
-        self._at, steps = at, _narrow(at)
-        if self._queues is not None and _same(self._steps, steps):
-            self._queues.recurs = True
-            return self._queues
-        self._steps, self._queues = steps, _Queues.of(steps)
+        self._at, self._queues = at, _Queues.of(_narrow(at))
         return self._queues
 
 
-def _same(known: Array | None, at: Array) -> bool:
-    if known is None or known.size != at.size or known[-1] != at[-1]:
+def _same_but_for_a_step(known: Array | None, at: Array) -> bool:
+    if known is None or known.size != at.size:
         return False
-    return bool((known == at).all())
+    step = at[0] - known[0]
+    if at[-1] - known[-1] != step:
+        return False
+    return bool((known == (at - step if step else at)).all())
 
 
 def update_in_order(
@@ -308,22 +306,25 @@ def _swap_in_rounds(
     if not hits.size:
         return found, value
     copy, entry = np.divmod(hits, count)
-    queue = q.first.searchsorted(entry, side="right") - 1 + copy * queues
+    own = q.first.searchsorted(entry, side="right") - 1
+    queue, base = own + copy * queues, copy * count
+    stop = base + q.stop[own]
     new = _first_of_runs(queue)
-    hits, queue = hits[new], queue[new]
+    hits, queue, base, stop = hits[new], queue[new], base[new], stop[new]
     for _ in range(_ROUNDS):
-        copy, entry = np.divmod(hits, count)
-        swapped = _entries_of(y, len(start), copy * count + q.order[entry])
+        swapped = _entries_of(y, len(start), base + q.order[hits - base])
         value.reshape(-1)[queue] = swapped
-        behind, owner = _ranges(hits + 1, copy * count + q.stop[queue % queues])
+        behind, owner = _ranges(hits + 1, stop)
         finds = swapped[owner]
         found.reshape(-1)[behind] = finds
         sought = _entries_of(x, len(start), behind)
         again = np.flatnonzero(same_bits(sought, finds))
         if not again.size:
             return found, value
-        again = again[_first_of_runs(owner[again])]
-        hits, queue = behind[again], queue[owner[again]]
+        owner = owner[again]
+        new = _first_of_runs(owner)
+        owner, hits = owner[new], behind[again[new]]
+        queue, base, stop = queue[owner], base[owner], stop[owner]
     return None
 
 
@@ -343,8 +344,8 @@ def _ranges(start: Array, stop: Array) -> tuple[Array, Array]:
     """All numbers of the ranges [start, stop), and the number of the range of each."""
     length = stop - start
     owner = np.arange(length.size).repeat(length)
-    before = np.cumsum(length) - length
-    return np.arange(owner.size) + (start - before)[owner], owner
+    before = length.cumsum() - length
+    return np.arange(owner.size) + (start - before).repeat(length), owner
 
 
 def _one_by_one(

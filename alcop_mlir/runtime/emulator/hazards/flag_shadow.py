@@ -52,7 +52,7 @@ class FlagShadow(SharedShadow):
         access = SharedAccess(self, lanes)
         state, writer = self.state.take(access.at), self.writer.take(access.at)
         self._check_write(access, self._is_weak(access, state, writer, is_wide), None)
-        if updates and (state == 0).any():
+        if updates and not state.all():
             self._explain_read(access)
             self._each(UNINITIALISED, state == 0, None, access, access.warp)
         self._set_writer(access)

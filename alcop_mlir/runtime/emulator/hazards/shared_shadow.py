@@ -60,10 +60,10 @@ class SharedAccess:
         if shadow.copies > 1:
             self.copy = lanes.block()[:, None]
             self.at = granule + self.copy * shadow.granules
+            cell = self.copy * warps + self.warp
         else:
             self.copy = np.zeros((1, 1), np.int64)
-            self.at = granule
-        cell = self.copy * warps + self.warp
+            self.at, cell = granule, self.warp
         self.row = cell * shadow.clocks.columns
         self.now = shadow.clocks.start.reshape(-1).take(cell)
         self.stamp = self.now + self.lane.astype(np.int32)
@@ -93,7 +93,7 @@ class SharedShadow:
         self.write_line = np.zeros(n, np.int32)
         self.read = np.zeros((n, warps), np.int32)
         self.read_line = np.zeros((n, warps), np.int32)
-        self.reads_until = 0  # no read has a later stamp
+        self.reads_until = 0  # no read has a later stamp; 0: there was none
         # Of values that come from unwritten bytes: the number of the load; see
         # `unwritten`. The report of each, should its value be used.
         self.origin: Array | None = None
@@ -219,17 +219,21 @@ class SharedShadow:
         changes: Callable[[], Array] | None,
     ) -> None:
         """Looks for races with earlier reads, and with writes where `plain` holds."""
+        flying = self.state.take(access.at) & IN_FLIGHT
+        if flying.any() or self._is_raced(access, plain) or self._is_late(access):
+            self._explain_write(access, changes)
+
+    def _is_raced(self, access: SharedAccess, plain: Array | None) -> bool:
+        """Whether some last write, where `plain` holds, did not come before."""
+        if plain is not None and not plain.any():
+            return False
         at, flat = access.at, self.clocks.horizon.reshape(-1)
         raced = self.written.take(at) >= flat.take(access.row + self.writer.take(at))
-        if plain is not None:
-            raced = raced & plain
-        flying = self.state.take(at) & IN_FLIGHT
-        if raced.any() or flying.any() or self._is_late(access):
-            self._explain_write(access, changes)
+        return bool((raced if plain is None else raced & plain).any())
 
     def _is_late(self, access: SharedAccess) -> bool:
         """Whether some warp may still have to read what is written."""
-        if self.reads_until < self.clocks.least():
+        if not self.reads_until or self.reads_until < self.clocks.least():
             return False
         late = self.read.take(access.at, axis=0) >= self._reads_seen(access)
         return bool(late.any())

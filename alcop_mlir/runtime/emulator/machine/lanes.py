@@ -23,6 +23,15 @@ def spread(value: Array, shape: tuple[int, ...]) -> Array:
     return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
+def _flat(value: Array, shape: tuple[int, ...]) -> Array:
+    """The entries of what broadcasts to `shape`, in a row."""
+    if value.shape == shape:
+        return value.reshape(-1)
+    out = np.empty(shape, value.dtype)  # sooner than a view that reshape copies
+    out[...] = value
+    return out.reshape(-1)
+
+
 @dataclass(slots=True, eq=False)
 class Lanes:
     """The active lanes of one access by the warps of `owner`: `size` bytes each.
@@ -52,7 +61,7 @@ class Lanes:
         """The lanes that `mask` leaves on, with their entries of a register."""
         blocks = offset.shape[0] if mask is None else max(offset.shape[0], len(mask))
         shape = (blocks, owner.warps, width)
-        flat = spread(offset, shape).reshape(-1)
+        flat = _flat(offset, shape)
         if mask is None:
             return cls(owner, shape, None, flat, size, ins)
         index = np.flatnonzero(spread(mask, shape))
@@ -78,7 +87,7 @@ class Lanes:
 
     def pick(self, value: Array) -> Array:
         """The entries of a register for the active lanes; shape (entries,)."""
-        flat = spread(value, self.shape).reshape(-1)
+        flat = _flat(value, self.shape)
         return flat if self.index is None else flat[self.index]
 
     def pick_blocks(self, value: Array) -> Array:
