@@ -3,9 +3,10 @@
 usage: python bench/bench_compile.py [--repeat 5]
 
 Cold: `alcop-compile FILE -o ...` as a process of its own, user and system time of it
-and of ptxas. Warm: the same from Python, after a first compile in that process; ptxas,
-a process of its own, is shown separately. The median of the repeats is shown. The raw
-records go to bench/results/compile.jsonl.
+and of ptxas, with the byte code of Python's modules in place, as after a first run.
+Warm: the same from Python, after a first compile in that process; ptxas, a process of
+its own, is shown separately. The median of the repeats is shown. The raw records go to
+bench/results/compile.jsonl.
 """
 
 from __future__ import annotations
@@ -47,13 +48,19 @@ def cost(work: Callable[[], object]) -> Cost:
     return Cost(sum(used[:2]), sum(used[2:]), wall)
 
 
-def cold(file: Path, schedule: str | None, folder: Path) -> Cost:
-    """One run of the command-line tool."""
-    command = [sys.executable, "-m", "alcop_mlir.tools.compile", str(file)]
+def cold(file: Path, schedule: str | None, folder: Path, *options: str) -> Cost:
+    """One run of the command-line tool; the first with a folder makes byte code."""
+    command = [sys.executable, "-m", "alcop_mlir.tools.compile", str(file), *options]
     if schedule is not None:
         command += ["--schedule", schedule]
     command += ["-o", str(folder / "bundle.zip")]
-    return cost(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "byte_code")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return cost(
+        lambda: subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, env=environment
+        )
+    )
 
 
 def warm(file: Path, schedule: str | None) -> Cost:

@@ -1,6 +1,6 @@
 """Kernels of warps in roles for sm_90a: SASS of their loops, beside CUTLASS's.
 
-usage: python bench/bench_hopper.py [--size 4096] [--once] [--alone]
+usage: python bench/bench_hopper.py [--size 4096] [--once] [--alone] [--repeat 3]
                                      [--triton PYTHON] [--cutile PYTHON]
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
@@ -9,8 +9,9 @@ not, and for clusters of two blocks that share B; and N x K of tf32, e4m3 and s8
 as many bytes along K. Of the loop that multiplies and the one that copies it gives the
 instructions per 64 elements of f16 along K, 128 bytes; of the former also how often it
 waits for wgmma (DEPBAR) and begins a group (ARRIVE); `kernel` is all there are but
-NOP, most of which store a tile. `--once`: compile each kernel in
-this process, without a cold start's CPU seconds.
+NOP, most of which store a tile. `cpu_seconds` are those of `alcop-compile` as a process
+of its own, as in bench_compile.py, the least of `--repeat`; with `--once` those of this
+process, which then compiles each kernel once.
 
 Triton's kernels of the same tiles, with warps specialised and without, are compiled in
 the same run, and assembled by the same ptxas; those of cuTile by its own assembler, for
@@ -30,7 +31,6 @@ import base64
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,6 +40,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench_compile import cold, cost
 from bench_sass import matmul_of
 from records import print_table, store
 from sass import backward_branches, disassemble, instructions, operation
@@ -48,6 +49,7 @@ from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.runtime import ptx
 from alcop_mlir.schedule import COOPERATIVE, PINGPONG, Partial
 from alcop_mlir.target import find_target
+from alcop_mlir.tools.command_line import positive
 
 TARGET = "sm_90a"
 STEP = 64  # elements along K that all tiles have, and that one box of TMA has
@@ -198,16 +200,17 @@ def cases() -> Iterator[Case]:
 
 def measure(case: Case, size: int = 4096) -> dict[str, Any]:
     """The record of a kernel; `cpu_seconds` of this compile, imports left out."""
-    begin = _cpu_seconds()
     options = compiler.Options(
         find_target(TARGET), Partial.parse(case.schedule), variants=1, allow_tf32=True
     )
-    bundle = compiler.compile_source(inputs.read(case.text(size)), options)
+    source = inputs.read(case.text(size))
+    bundles: list[Any] = []
+    used = cost(lambda: bundles.append(compiler.compile_source(source, options)))
+    (bundle,) = bundles
     ((kernel,),) = (function.kernels for function in bundle.functions)
     code = bundle.code_of(kernel)
     if code.cubin is None:
         raise SystemExit("error: no ptxas, pip install 'alcop-mlir[compiler]'")
-    seconds = _cpu_seconds() - begin
     return {
         "tile": case.name,
         "layout": case.layout,
@@ -221,7 +224,7 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
         "stages": case.tile.stages,
         "shared_bytes": kernel.shared_bytes,
         "advisories": advisories(code.ptx),
-        "cpu_seconds": round(seconds, 2),
+        "cpu_seconds": round(used.own + used.started, 2),
     }
 
 
@@ -274,14 +277,13 @@ def advisories(text: str) -> list[str]:
     return sorted(set(ADVISORY.findall(done.stdout + done.stderr)))
 
 
-def cold(case: Case, size: int) -> dict[str, Any]:
-    """The record of a kernel compiled by a new process."""
-    given = json.dumps(asdict(case))
-    command = [sys.executable, __file__, "--size", str(size), "--one", given]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr.strip() or f"error: {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+def cold_seconds(case: Case, size: int, repeat: int, folder: Path) -> float:
+    """CPU seconds of `alcop-compile`, the least of `repeat` processes."""
+    file = folder / "kernel.mlir"
+    file.write_text(case.text(size))
+    options = f"--target={TARGET}", "--variants=1", "--allow-tf32"
+    runs = [cold(file, case.schedule, folder, *options) for _ in range(repeat)]
+    return round(min(run.started for run in runs), 2)
 
 
 def cutlass(case: Case) -> dict[str, Any] | None:
@@ -391,29 +393,27 @@ def main() -> None:
         parser.add_argument(
             f"--{name}", metavar="PYTHON", default=sys.executable, help=where
         )
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--repeat", type=positive, default=3)
     given = parser.parse_args()
-    if given.one:
-        fields = json.loads(given.one)
-        fields["tile"] = Tile(**fields["tile"])
-        imports = _cpu_seconds()
-        record = measure(Case(**fields), given.size)
-        # With the imports before it, and what starts the process.
-        seconds = round(record["cpu_seconds"] + imports, 2)
-        print(json.dumps({**record, "cpu_seconds": seconds}))
-        return
     if not given.alone:
         check_anchors(given)
     records = []
-    for case in cases():
-        record = (measure if given.once else cold)(case, given.size)
-        records.append(record)
-        beside = cutlass(case)
-        if beside is not None and case.sizes == SIZES[0]:
-            records.append(beside)
-        if not given.alone and case.sizes == "open":
-            records += [tritons(case, one, given.triton) for one in (True, False)]
-            records.append(cutiles(case, given.cutile))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if not given.once:
+            cold_seconds(next(cases()), given.size, 1, folder)  # makes byte code
+        for case in cases():
+            record = measure(case, given.size)
+            if not given.once:
+                seconds = cold_seconds(case, given.size, given.repeat, folder)
+                record["cpu_seconds"] = seconds
+            records.append(record)
+            beside = cutlass(case)
+            if beside is not None and case.sizes == SIZES[0]:
+                records.append(beside)
+            if not given.alone and case.sizes == "open":
+                records += [tritons(case, one, given.triton) for one in (True, False)]
+                records.append(cutiles(case, given.cutile))
     path = store("hopper", records)
     columns = (
         *(
@@ -442,13 +442,6 @@ def main() -> None:
         ],
     )
     print(f"\nrecords: {path}")
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of those it has waited for, as ptxas, since it began."""
-    used = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    times = [resource.getrusage(who) for who in used]
-    return sum(one.ru_utime + one.ru_stime for one in times)
 
 
 def _shown(value: object) -> str:

@@ -14,7 +14,7 @@ from alcop_mlir import diagnostics
 from alcop_mlir.bindings import available_dialects, ir, make_context
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError
-from alcop_mlir.pipelines import driver, instrument
+from alcop_mlir.pipelines import checked_steps, driver, instrument
 from alcop_mlir.pipelines.pipeline_text import Element, parse_elements, parse_pipeline
 from alcop_mlir.pipelines.registry import Registry
 from alcop_mlir.pipelines.statistics import PassStatistics
@@ -102,7 +102,7 @@ def _instruments(
     if line.mlir_timing:
         found.append(timing)
     if line.verify_each:
-        found.append(instrument.CheckPipelines())
+        found.append(checked_steps.CheckPipelines())
     changes, failures = (
         line.mlir_print_ir_after_change,
         line.mlir_print_ir_after_failure,

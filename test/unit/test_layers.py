@@ -159,9 +159,13 @@ RULES = {
     "pipelines.registry": Rule(
         "errors passes.* pipelines.*", lazy="transforms.*", never="pipelines.driver"
     ),
+    "pipelines.checked_steps": Rule(
+        "bindings diagnostics errors verifier.* pipelines.instrument"
+    ),
+    # The verifier is a fifth of what a compile would load, and it does without.
     "pipelines.*": Rule(
-        "bindings diagnostics errors files variants dialects.* passes.* verifier.* "
-        "pipelines.*"
+        "bindings diagnostics errors files variants dialects.* passes.* pipelines.*",
+        never="pipelines.checked_steps",
     ),
     # Kernels run where there is no MLIR: nothing in runtime needs ptx to be loaded.
     "runtime.ptx": Rule(f"{RUNTIME} bindings"),

@@ -15,8 +15,8 @@ from test_check import SHAPES, kernel
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.pipelines.checked_steps import CheckPipelines
 from alcop_mlir.pipelines.driver import run_pipeline
-from alcop_mlir.pipelines.instrument import CheckPipelines
 from alcop_mlir.pipelines.running import PassFailure
 from alcop_mlir.transforms.pipelining import plan_pipelines
 from alcop_mlir.verifier.plans import check_plans

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from alcop_mlir.bindings import ir
+from alcop_mlir.pipelines.checked_steps import CheckPipelines
 from alcop_mlir.pipelines.driver import run_pipeline
-from alcop_mlir.pipelines.instrument import CheckPipelines
 from alcop_mlir.pipelines.running import PassFailure
 from alcop_mlir.transforms.pipelining import fold_slots
 from alcop_mlir.verifier.effects import changed, effects
