@@ -11,8 +11,8 @@ does not say is a field of `Copies`, whose default adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import WGMMA, Schedule
@@ -163,9 +163,7 @@ def registers_per_thread(
         _accumulator_registers(schedule)
         + _fragment_registers(schedule, element_bytes, stored, copies)
         + ADDRESS_REGISTERS
-        + _narrow_copy_registers(schedule, element_bytes, copies)
-        + _wide_copy_registers(schedule, element_bytes, copies)
-        + _element_copy_registers(schedule, element_bytes, copies)
+        + sum(_copy_registers(schedule.block, schedule.threads, element_bytes, copies))
         + (BOUND_REGISTERS if copies.are_by_elements else 0)
         + WORD_LOAD_REGISTERS * copies.word_loads
         + _gather_registers(schedule, element_bytes, copies)
@@ -201,43 +199,28 @@ def _fragment_registers(
     return (stages * waiting + computed) // (4 * WARP_SIZE)
 
 
-def _narrow_copy_registers(
-    schedule: Schedule, element_bytes: int, copies: Copies
-) -> int:
-    """For cp.async of less than 16 bytes."""
-    narrow = range(min(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
-    return NARROW_COPY_REGISTERS * _copy_count(schedule, element_bytes, copies, narrow)
+@lru_cache(maxsize=4096)  # stages and rasters share it, and spaces list many
+def _copy_registers(
+    block: tuple[int, int, int], threads: int, element_bytes: int, copies: Copies
+) -> tuple[int, int]:
+    """For what is copied by cp.async; for what is copied by elements.
 
-
-def _wide_copy_registers(schedule: Schedule, element_bytes: int, copies: Copies) -> int:
-    """For cp.async of 16 bytes, where there are many."""
-    if copies.gathered:
-        return 0
-    wide = range(max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES) + 1)
-    count = _copy_count(schedule, element_bytes, copies, wide)
-    return WIDE_COPY_REGISTERS * max(0, count - _COPIES_AMONG_ADDRESSES)
-
-
-def _copy_count(
-    schedule: Schedule, element_bytes: int, copies: Copies, widths: range
-) -> int:
-    """How many copies of these widths, in bytes, a thread issues in a K step."""
-    return sum(
-        -(-elements * element_bytes // width)
-        for elements, width in _copied(schedule, copies)
-        if width in widths
-    )
-
-
-def _element_copy_registers(
-    schedule: Schedule, element_bytes: int, copies: Copies
-) -> int:
-    """For what is copied by elements, without what these are compared with."""
-    return sum(
-        element_registers(elements, element_bytes)
-        for elements, width in _copied(schedule, copies)
-        if width < min(CP_ASYNC_BYTES)
-    )
+    The latter without what these are compared with. cp.async counts where it takes less
+    than 16 bytes, and where there are many of it.
+    """
+    *tile, step = block
+    narrow = wide = elements = 0
+    for extent, width in zip(tile, copies.at_once, strict=True):
+        each = extent * step // threads  # elements of a K step that a thread copies
+        count = -(-each * element_bytes // width)
+        if width < min(CP_ASYNC_BYTES):
+            elements += element_registers(each, element_bytes)
+        elif width < max(CP_ASYNC_BYTES):
+            narrow += NARROW_COPY_REGISTERS * count
+        elif not copies.gathered:
+            wide += count
+    wide = WIDE_COPY_REGISTERS * max(0, wide - _COPIES_AMONG_ADDRESSES)
+    return narrow + wide, elements
 
 
 def _gather_registers(schedule: Schedule, element_bytes: int, copies: Copies) -> int:
@@ -260,13 +243,6 @@ def element_registers(elements: int, element_bytes: int) -> int:
     return elements + elements * element_bytes // WORD_BYTES * _ADDRESS_WORDS
 
 
-def _copied(schedule: Schedule, copies: Copies) -> Iterator[tuple[int, int]]:
-    """Of A and of B: elements of a K step that a thread copies, bytes at once."""
-    *tile, step = schedule.block
-    for extent, width in zip(tile, copies.at_once, strict=True):
-        yield extent * step // schedule.threads, width
-
-
 def cost(
     schedule: Schedule,
     target: Target,
@@ -285,7 +261,9 @@ def cost(
             f"{target.name} has {target.shared_bytes_per_block} per block: fewer "
             "stages or a smaller block"
         )
-    by_elements = _element_copy_registers(schedule, element_bytes, copies)
+    _, by_elements = _copy_registers(
+        schedule.block, schedule.threads, element_bytes, copies
+    )
     if by_elements > MOST_ELEMENT_REGISTERS:
         raise ConfigError(
             f"schedule '{schedule}' needs {by_elements} registers per thread for what "

@@ -286,7 +286,7 @@ def _variants(
         fitting = (one for one in parts if _splits(problem, schedule, one))
         some = (replace(schedule, split_k=one) for one in fitting)
         more = [one for one in some if _is_split(problem, one)]
-    swept = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
+    swept = _swept(problem, schedule, target, space)
     wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
     turned = [
         replace(one, rectangle=width)
@@ -294,7 +294,6 @@ def _variants(
         for one in (schedule, *more)
         if one.split_k == 1 and _fills(problem, schedule.block[0], width)
     ]
-    swept = [one for one in swept if _sweeps(problem, one, target)]
     return [schedule, *more, *swept, *turned]
 
 
@@ -317,11 +316,19 @@ def _is_split(problem: Problem, schedule: Schedule) -> bool:
     return False
 
 
-def _sweeps(problem: Problem, schedule: Schedule, target: Target) -> bool:
-    """Whether the sweeps are legal, and L2 does not keep the images anyway."""
+def _swept(
+    problem: Problem, schedule: Schedule, target: Target, space: Space
+) -> list[Schedule]:
+    """With the legal numbers of sweeps, where L2 does not keep the images anyway."""
     is_kept = problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes
     if problem.taps is None or is_kept:
-        return False
+        return []
+    some = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
+    return [one for one in some if _is_swept(problem, one)]
+
+
+def _is_swept(problem: Problem, schedule: Schedule) -> bool:
+    """Whether its sweeps are legal."""
     with contextlib.suppress(ConfigError):
         resources.check_sweeps(schedule, problem.k, problem.taps)
         return True
