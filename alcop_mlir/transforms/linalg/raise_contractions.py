@@ -150,9 +150,11 @@ def _mark(contraction: Contraction, init: AccumulatorInit) -> None:
 
 
 def _swap_inputs(op: ir.Operation) -> None:
-    """Exchange the inputs and their maps; the multiplication commutes."""
-    left, right, _ = op.operands
+    """Exchange A and B and their maps; the multiplication commutes.
+
+    Inputs that nothing reads may follow.
+    """
+    left, right = list(op.operands)[:2]
     op.operands[0], op.operands[1] = right, left
-    left_map, right_map, out_map = op.attributes["indexing_maps"]
-    maps = ir.ArrayAttr.get([right_map, left_map, out_map])
-    op.attributes["indexing_maps"] = maps
+    left_map, right_map, *others = op.attributes["indexing_maps"]
+    op.attributes["indexing_maps"] = ir.ArrayAttr.get([right_map, left_map, *others])

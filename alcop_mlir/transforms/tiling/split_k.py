@@ -19,6 +19,8 @@ Of an operand that is never made, an `alcop.im2col` or `alcop.take`, no shape ca
 expanded: it is indexed by b * length + k, of the number of the part. Tile code gathers
 from the first step of the part on (`parts_of_k = 2`).
 
+Inputs that the body does not read are left out.
+
 The parts are the matrices of a batched contraction, so that a GPU with more SMs than C
 has tiles is busy. They are stored in the accumulator type, added in a fixed order, and
 rounded once: the result is the same in every run. The accumulator initialisation
@@ -138,12 +140,13 @@ def _compute_parts(contraction: TiledContraction, sizes: dict[str, Size]) -> Any
     given = [sizes[loop].given for loop in out_loops if sizes[loop].known is None]
     target = build.alloc(kind, given)
     transforms = _transforms(contraction.op)
-    inputs = list(contraction.op.operands)[:-1]
+    read = _read_inputs(transforms)
+    inputs = [contraction.op.operands[number] for number in read]
     letters = [""] * len(inputs)  # scalars, and one value per row or column, stay
     for operand, letter in zip(contraction.operands, "mn", strict=True):
-        for number in operand.transform.others:
+        for number in map(read.index, operand.transform.others):
             letters[number] = letter * inputs[number].type.rank
-    numbers = [transform.operand for transform in transforms]
+    numbers = [read.index(transform.operand) for transform in transforms]
     if _mark(contraction.op).get("swapped"):
         numbers.reverse()
     for number, own in zip(numbers, split, strict=True):
@@ -169,6 +172,14 @@ def _transforms(op: ir.Operation) -> tuple[OperandTransform, OperandTransform]:
         raise PassError(op, f"is marked as a contraction, but is {no}") from no
 
 
+def _read_inputs(transforms: Sequence[OperandTransform]) -> list[int]:
+    """Numbers of the inputs that are multiplied or that transforms read.
+
+    There may be more, which nothing reads: the parts are computed without.
+    """
+    return sorted({n for one in transforms for n in (one.operand, *one.others)})
+
+
 def _mark_parts(
     contraction: TiledContraction, made: ir.Operation, loops: list[str]
 ) -> None:
@@ -184,12 +195,13 @@ def _mark_parts(
 
 def _multiply(
     contraction: ir.Operation,
-    transforms: tuple[OperandTransform, OperandTransform],
+    transforms: Sequence[OperandTransform],
     arguments: list[Any],
 ) -> Any:
     """The accumulator plus the operand transforms of A and B, multiplied."""
     (body,) = contraction.regions[0].blocks
-    mapping = dict(zip(list(body.arguments), arguments, strict=True))
+    read = [body.arguments[number] for number in _read_inputs(transforms)]
+    mapping = dict(zip([*read, body.arguments[-1]], arguments, strict=True))
     for transform in transforms:
         for op in transform.ops:
             build.clone(op, mapping)

@@ -94,3 +94,28 @@ func.func @vectors(%a: memref<8x8xf16>, %x: memref<8xf16>, %y: memref<8xf32>) {
     ins(%a, %x : memref<8x8xf16>, memref<8xf16>) outs(%y : memref<8xf32>)
   return
 }
+
+// -----
+
+// B comes first, and an input that nothing reads comes last: A and B are exchanged.
+// CHECK-DAG:   #[[MK:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG:   #[[KN:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG:   #[[N:.*]] = affine_map<(d0, d1, d2) -> (d1)>
+// CHECK-LABEL: @unread_input(
+// CHECK-SAME:    %[[B:.*]]: memref<32x64xf16>, %[[A:.*]]: memref<16x32xf16>, %[[X:.*]]: memref<64xf32>
+// CHECK:       linalg.generic {indexing_maps = [#[[MK]], #[[KN]], #[[N]], #{{.*}}], {{.*}}} ins(%[[A]], %[[B]], %[[X]]
+// CHECK-SAME:    alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>
+func.func @unread_input(%b: memref<32x64xf16>, %a: memref<16x32xf16>, %x: memref<64xf32>, %c: memref<16x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, k)>,
+                                   affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%b, %a, %x : memref<32x64xf16>, memref<16x32xf16>, memref<64xf32>) outs(%c : memref<16x64xf32>) {
+  ^bb0(%y: f16, %z: f16, %u: f32, %s: f32):
+    %l = arith.extf %y : f16 to f32
+    %r = arith.extf %z : f16 to f32
+    %p = arith.mulf %l, %r : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  return
+}

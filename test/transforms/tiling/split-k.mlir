@@ -228,3 +228,29 @@ func.func @windows(%x: memref<1x8x8x64xf16>, %w: memref<576x32xf16>, %y: memref<
     ins(%A, %w : memref<64x576xf16>, memref<576x32xf16>) outs(%y : memref<64x32xf32>)
   return
 }
+
+// -----
+
+// An input that the body does not read: the parts do without.
+// CHECK-LABEL: @unread_input(
+// CHECK:       linalg.generic
+// CHECK-SAME:    ins(%{{.*}}, %{{.*}} : memref<64x2x64xf16>, memref<2x64x64xf16>) outs(%{{.*}} : memref<2x64x64xf32>)
+// CHECK:       ^bb0(%[[X:.*]]: f16, %[[Y:.*]]: f16, %[[S:.*]]: f32):
+func.func @unread_input(%a: memref<64x128xf16>, %b: memref<128x64xf16>, %d: memref<64xf32>,
+                        %c: memref<64x64xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+                                   affine_map<(m, n, k) -> (n)>, affine_map<(m, n, k) -> (m, n)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b, %d : memref<64x128xf16>, memref<128x64xf16>, memref<64xf32>)
+    outs(%c : memref<64x64xf32>)
+    attrs = {alcop.contraction = #alcop.contraction<{init = "zero", lhs = "mk", rhs = "kn"}>,
+             alcop.schedule = #alcop.schedule<{block = [64, 64, 32], split_k = 2, stages = [3, 2], warp = [32, 32]}>} {
+  ^bb0(%x: f16, %y: f16, %z: f32, %s: f32):
+    %l = arith.extf %x : f16 to f32
+    %r = arith.extf %y : f16 to f32
+    %p = arith.mulf %l, %r : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  return
+}
