@@ -102,7 +102,7 @@ def certify(
         spent = time.perf_counter() - start
         if follows_sources:
             left = min(seconds - spent, 2 * spent + 1)
-            proof = _steady_proof(task, left) or proof
+            proof = _steady_proof(task, left, proof) or proof
     except Alarm as alarm:
         taken = time.perf_counter() - start
         return Report(kernel.name, "not proven", taken, alarm.finding)
@@ -137,12 +137,13 @@ def _steady_proof(
         dict[str, Requirement],
     ],
     seconds: float,
+    known: Proof,
 ) -> Proof | None:
     """A proof that says too that each load reads the tile of its turn, if there is one:
     more states have to be told apart for it, and it may fail where the other holds.
     """
     try:
-        proof = prove(*task, seconds, follows_sources=True)
+        proof = prove(*task, seconds, known)
     except (Alarm, Outside):
         return None
     return None if proof.steady is None else proof

@@ -1,11 +1,11 @@
 """What is stored of a proof, as JSON: enough to check it again without a search.
 
-Of each state at the head of a loop: the registers that hold a term, the hash of those
-that hold a number in each thread, the hash of the cells of shared memory, and the facts
-about symbols; and the registers that hold a number of each thread plus symbols, with
-what each turn adds to them: their numbers are those of the first state that is
-covered. A checker goes from each once through the loop, and finds all states
-that it meets at heads among them. Symbols are parameters (`.name`, or `.name/8` for an
+Of each state at the head of a loop, or behind one: the registers that hold a term, the
+hash of those that hold a number in each thread, the hash of the cells of shared memory,
+and the facts about symbols; and the registers that hold a number of each thread plus
+symbols, with what each turn adds to them: their numbers are those of the first state
+that is covered. A checker goes from each once through the loop, and finds all states
+that it meets there among them. Symbols are parameters (`.name`, or `.name/8` for an
 eighth of one), special registers, `nPC` for the turn of the loop whose head is
 instruction PC, `uPC` for an unknown that instruction PC makes, `hPC.register` for what
 a register holds at a head, and those of the table `symbols`: quotients, and choices.

@@ -87,16 +87,27 @@ class Heads:
     def arrive(self, state: State) -> HeadState | None:
         """The state from which the search goes on; None where one covers it."""
         head = state.pc
+        state.residues = {}
+        if head not in self.code.loops:
+            return self._arrive_behind(state, head)
         is_back = state.previous in self.code.loops[head]
         if is_back:
             self._check_end(state, head)
-        state.residues = {}
         if self.machine.follows_sources:
             self._count(state, head, is_back)
         self._turn(state, head, is_back)
         self._generalize(state, head, is_back)
         self._forget_dead(state, head)
         return self._covered_or_new(state, head, not is_back)
+
+    def _arrive_behind(self, state: State, block: int) -> HeadState | None:
+        """Behind loops: in which turn they were left is forgotten, as far as nothing
+        reads what was copied there.
+        """
+        if (state.shared.source == STORED).all():
+            state.turns = {}
+        self._forget_dead(state, block)
+        return self._covered_or_new(state, block, True)
 
     def _count(self, state: State, head: int, is_back: bool) -> None:
         """The number of the turn, of the first ones of an innermost loop."""

@@ -218,6 +218,13 @@ class Code:
             yield from range(block, self.stop[block] if block < self.end else block)
 
     @cached_property
+    def exits(self) -> set[int]:
+        """The blocks right behind loops, in none themselves."""
+        bodies = set().union(*self.loops.values())
+        after = {n for block in bodies for n in self.following[block]}
+        return after - bodies - {self.end}
+
+    @cached_property
     def changed(self) -> dict[int, set[str]]:
         """By head, the registers that its loop writes."""
         return {
@@ -280,6 +287,28 @@ class Code:
                 new = uses[block] | (out - kills[block])
                 if new != found[block]:
                     found[block], is_open = new, True
+        return found
+
+    @cached_property
+    def matters(self) -> set[int]:
+        """The instructions that act, or of which ways and accesses may depend."""
+        found = {
+            pc
+            for pc, ins in enumerate(self.instructions)
+            if ins.guard is not None
+            or ins.parts[0] in ("bra", "brx", "bar", "call", *ENDS)
+            or synchronizes(ins)
+            or is_generic(ins)
+        }
+        names = {name for pc in found for name in self.read[pc]}
+        is_open = True
+        while is_open:
+            is_open = False
+            for pc in range(self.end - 1, -1, -1):
+                if pc not in found and not names.isdisjoint(self.written[pc]):
+                    found.add(pc)
+                    names.update(self.read[pc])
+                    is_open = True
         return found
 
     def slice_of(self, names: set[str]) -> set[str]:

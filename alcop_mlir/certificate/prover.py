@@ -20,7 +20,7 @@ from alcop_mlir.certificate.program import (
 )
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.shared_state import SharedState
-from alcop_mlir.certificate.spread import RESIDUE_BITS, blended
+from alcop_mlir.certificate.spread import blended
 from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.values import Exact, Truth, Value
 from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
@@ -42,15 +42,18 @@ def prove(
     bases: Mapping[str, int],
     requirements: Mapping[str, Requirement],
     seconds: float,
-    follows_sources: bool = False,
+    known: Proof | None = None,
 ) -> Proof:
-    """The proof; raises Alarm or Outside where there is none within `seconds`."""
-    code = Code(module, kernel)
-    steps: dict[tuple[int, str], int | None] = {}
+    """The proof; raises Alarm or Outside where there is none within `seconds`.
+
+    known: one that does not follow where copied bytes come from: this one does
+    """
+    code = Code(module, kernel) if known is None else known.machine.code
+    steps = {} if known is None else dict(known.steps)
     limit = time.monotonic() + seconds
     for restarts in range(_MOST_RESTARTS):
         machine = Machine(code, threads, shared_bytes, bases, requirements)
-        machine.follows_sources = follows_sources
+        machine.follows_sources = known is not None
         search = Search(machine, Heads(machine, steps), limit)
         try:
             search.run()
@@ -88,20 +91,31 @@ class Search:
         self.pending = [State(0, {}, SharedState(cells))]
 
     def run(self) -> None:
-        """Raises Alarm or Outside, and Learnt to begin anew."""
+        """Raises Alarm or Outside, and Learnt to begin anew.
+
+        What is behind loops comes after them, so that what they teach comes first.
+        """
         while self.pending:
-            self._run(self.pending.pop())
+            waiting = range(len(self.pending))
+            first = min(waiting, key=lambda n: (self.pending[n].pc, -n))
+            self._run(self.pending.pop(first))
 
     def _run(self, state: State) -> None:
         while state is not None and state.pc < self.code.end:
-            if state.pc in self.code.loops:
+            if state.pc in self.code.loops or state.pc in self.code.exits:
                 if time.monotonic() > self.limit:
                     raise Outside("the time for the proof has passed")
                 if self.heads.arrive(state) is None:
                     return
             self._step(state)
+            if state.pc in self.code.stop and self._is_behind(state.pc):
+                self.pending.append(state)
+                return
         if state.pc == self.code.end:
             self._end(state)
+
+    def _is_behind(self, pc: int) -> bool:
+        return any(one.pc < pc for one in self.pending)
 
     def _step(self, state: State) -> None:
         """One instruction; a state that ends has no number of an instruction left."""
@@ -110,6 +124,11 @@ class Search:
         self.executed += 1
         machine = self.machine
         machine.state, machine.pc = state, pc
+        if pc not in self.code.matters:
+            for name in self.code.written[pc]:
+                state.registers.pop(name, None)
+            self._go(state, pc + 1)
+            return
         if ins.parts[0] == "bra":
             self._branch(state, ins)
             return
@@ -209,13 +228,14 @@ class Search:
             return
         if self.code.written[pc][0] not in self.code.needed:
             return
-        for symbol in self.machine.open_residues(ins):
+        for symbol, modulus in sorted(self.machine.open_residues(ins).items()):
             self.hints.add(pc)
-            for residue in range(1, 1 << RESIDUE_BITS):
+            first, before = state.residues.get(symbol, (0, 1))
+            for residue in range(first + before, modulus, before):
                 other = state.fork()
-                other.residues[symbol] = residue
+                other.residues[symbol] = residue, modulus
                 self.pending.append(other)
-            state.residues[symbol] = 0
+            state.residues[symbol] = first, modulus
 
     # Branches.
 
@@ -336,9 +356,10 @@ class Search:
         if active is None:
             state.shared.join()
         mask = taken if isinstance(value, Exact) else None
-        state.registers = {
-            name: _either(mask, arms[0], arms[1], name) for name in arms[0] | arms[1]
-        }
+        state.registers = arms[0]
+        for name in arms[0].keys() | arms[1].keys():
+            if arms[0].get(name) is not arms[1].get(name):
+                state.registers[name] = _either(mask, arms[0], arms[1], name)
         state.lanes = active
         self._leave(state, block, join)
 

@@ -86,9 +86,9 @@ class Registers:
 
     def forget(self) -> None:
         """What the instruction made when it ran before is known no more."""
-        names = self._made & {f"u{self.pc}"}
-        if not names:
+        if f"u{self.pc}" not in self._made:
             return
+        names = {f"u{self.pc}"}
         state = self.state
         for register, value in state.registers.items():
             if self.symbols_of(value) & names:
@@ -230,18 +230,21 @@ class Registers:
             self.unknown(_TWICE)
         return found
 
-    def open_residues(self, ins: Instruction) -> list[str]:
-        """The symbols whose low bits an `and` with low bits asks for."""
+    def open_residues(self, ins: Instruction) -> dict[str, int]:
+        """The symbols whose low bits an `and` with low bits asks for, and modulo what
+        it asks for them, where more than that is not known.
+        """
         width = width_of(ins.parts[-1])
         values = [self.value(one, width) for one in ins.operands[1:]]
-        found: set[str] = set()
+        found: dict[str, int] = {}
         for a, mask in (values, values[::-1]):
             if not isinstance(mask, Exact) or not isinstance(a, Spread):
                 continue
             bits = int(mask.lanes.max()).bit_length()
             if bits <= spread.RESIDUE_BITS:
                 found = spread.open_residues(a, bits)
-        return sorted(found - self.state.residues.keys())
+        known = self.state.residues
+        return {s: m for s, m in found.items() if m > known.get(s, (0, 1))[1]}
 
     def _term(self, ins: Instruction, terms: list[Uniform], width: int) -> Value:
         try:

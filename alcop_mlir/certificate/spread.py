@@ -23,7 +23,8 @@ from alcop_mlir.certificate.values import (
     signed,
 )
 
-RESIDUE_BITS = 3  # of a symbol, that are told apart
+RESIDUE_BITS = 3  # of a symbol, that are told apart at most
+Residues = Mapping[str, tuple[int, int]]  # of symbols, each modulo a power of two
 _MOST = 1 << 61  # of one thread, so that no arithmetic overflows
 
 
@@ -84,12 +85,12 @@ def blended(mask: np.ndarray, one: Value, other: Value) -> Value:
 def compute(
     parts: tuple[str, ...],
     values: list[Value],
-    residues: Mapping[str, int],
+    residues: Residues,
     fresh: str,
 ) -> Value:
     """What an integer instruction gives; None where that is unknown.
 
-    residues: of symbols that are told apart, modulo 2**RESIDUE_BITS
+    residues: of symbols that are told apart
     fresh:    a symbol for one that is another times a third
     """
     types = scalar_types(parts)
@@ -143,10 +144,11 @@ def moved(value: Spread, by: Linear, low: int, high: int) -> Spread | None:
     return found and Spread(found.terms, found.constant, low, high, value.width)
 
 
-def _known_low(a: Spread, mask: Spread, residues: Mapping[str, int]) -> Spread:
+def _known_low(a: Spread, mask: Spread, residues: Residues) -> Spread:
     """The spread as it is modulo the mask, where that is of low bits."""
     is_low = not mask.terms and 0 <= mask.low and mask.high < 1 << RESIDUE_BITS
-    return (with_residues(a, residues) or a) if is_low else a
+    bits = mask.high.bit_length()
+    return (with_residues(a, residues, bits) or a) if is_low else a
 
 
 def replaced(
@@ -225,18 +227,23 @@ def _is_stable(symbol: str) -> bool:
     return symbol[0] in ".%"
 
 
-def open_residues(a: Spread, bits: int) -> set[str]:
-    """The symbols whose low bits the low bits of a spread depend on."""
-    mask = (1 << bits) - 1
-    return {s for s, c in a.terms.items() if (c & mask).any()}
+def open_residues(a: Spread, bits: int) -> dict[str, int]:
+    """The symbols that the low bits of a spread depend on, and modulo what."""
+    lowest = {s: int(np.gcd(c, 1 << bits).min()) for s, c in a.terms.items()}
+    return {s: (1 << bits) // by for s, by in lowest.items() if by < 1 << bits}
 
 
-def with_residues(a: Spread, residues: Mapping[str, int]) -> Spread | None:
-    """The spread with symbols as they are modulo 2**RESIDUE_BITS: for and with low
-    bits only.
+def with_residues(a: Spread, residues: Residues, bits: int) -> Spread | None:
+    """The spread with symbols as they are modulo what is known: for and with so many
+    low bits only.
     """
-    known = a.terms.keys() & residues.keys()
-    constant = a.constant + sum(a.terms[s] * residues[s] for s in known)
+    mask = (1 << bits) - 1
+    known = {
+        s
+        for s, (_, modulus) in residues.items()
+        if s in a.terms and not (a.terms[s] * modulus & mask).any()
+    }
+    constant = a.constant + sum(a.terms[s] * residues[s][0] for s in known)
     terms = {s: c for s, c in a.terms.items() if s not in known}
     return _made(terms, constant, a.low, a.high, a.width)
 

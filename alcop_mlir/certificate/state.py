@@ -30,7 +30,7 @@ class State:
     entries:        by head of the loops around, registers before its first turn
     previous:       the block from which it came
     lanes:          which threads run, where not all
-    residues:       of symbols that were told apart, modulo a power of two
+    residues:       of symbols that were told apart: residue, and a power of two
     turns:          of loops, by their heads, the number where that is known
     """
 
@@ -42,7 +42,7 @@ class State:
     entries: dict[int, dict[str, Uniform | Spread]] = field(default_factory=dict)
     previous: int = -1
     lanes: np.ndarray | None = None
-    residues: dict[str, int] = field(default_factory=dict)
+    residues: dict[str, tuple[int, int]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
 
     def fork(self) -> State:

@@ -64,7 +64,7 @@ class Cells:
         busy |= status == FLYING
         mine = (self.writer[cells] == threads) | (self.writer[cells] == warp)
         busy |= ((status == WAITED) | (status == STORED)) & ~mine
-        if busy.any() or len(np.unique(cells)) < len(cells):
+        if busy.any():
             raise CertificateError("something is overwritten that may be in use")
         self.status[cells] = FLYING if is_copy else STORED
         self.writer[cells] = threads
@@ -72,8 +72,10 @@ class Cells:
         self.age[cells] = 0 if is_copy else _STORE
         self.source[cells], self.place[cells] = 1, 0
 
-    def read(self, cells: np.ndarray, threads: np.ndarray, by_warp: bool) -> set[int]:
-        """The ages of what is read."""
+    def read(
+        self, cells: np.ndarray, threads: np.ndarray, twice: np.ndarray, by_warp: bool
+    ) -> set[int]:
+        """The ages of what is read; some cells twice, by several threads."""
         status = self.status[cells]
         writer = self.writer[cells]
         own = writer == _warps(threads)
@@ -87,8 +89,7 @@ class Cells:
         kept = (before == _NOBODY) | (before == found)
         self.reader[cells] = np.where(kept, found, _MANY)
         if not by_warp:
-            several, counts = np.unique(cells, return_counts=True)
-            self.reader[several[counts > 1]] = _MANY
+            self.reader[twice] = _MANY
         counted = (status == LANDED) & (self.age[cells] >= 0)
         age = self.age[cells] + np.where(counted, self.late, 0)
         return set(np.minimum(age, _MOST_AGE).tolist())

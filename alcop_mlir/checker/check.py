@@ -1,11 +1,12 @@
 """The check of a certificate: each listed state once, and what it meets is listed.
 
 What is shown is what `docs/certificates.md` says. A state that a certificate lists
-stands for all threads of a block at the head of a loop, with the listed facts. The
-first state, at the entry, has none; from it and from each listed one, all ways are gone
-until the next head. There a listed state has to cover what arrived: the same numbers
-and cells by their hashes, the same terms, and facts that follow. By induction over
-turns each run only meets listed states, and no access on the way breaks a rule.
+stands for all threads of a block at the head of a loop, or of another block that it
+names, with the listed facts. The first state, at the entry, has none; from it and from
+each listed one, all ways are gone until the next place that has states. There a listed
+state has to cover what arrived: the same numbers and cells by their hashes, the same
+terms, and facts that follow. By induction over turns each run only meets listed states,
+and no access on the way breaks a rule.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from alcop_mlir.checker.endings import is_bounded
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine, State
-from alcop_mlir.checker.mixed import is_same, mixed, replaced, total
+from alcop_mlir.checker.mixed import is_same, mixed, narrowed, replaced, total
 from alcop_mlir.checker.predicates import symbols_of
 from alcop_mlir.checker.terms import Term
 from alcop_mlir.checker.text import read_kernel
@@ -58,7 +59,7 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
         raise CertificateError("the certificate has cells of another size")
     found = _Check(given, machine)
     met = found.run()
-    if machine.assumed != given.assumes:
+    if machine.assumed - given.assumes:
         raise CertificateError("the certificate does not say what it assumes")
     if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
         raise CertificateError("the certificate is wrong about freshness")
@@ -87,15 +88,24 @@ class _Check:
     def __init__(self, given: Certificate, machine: Machine):
         self.given, self.machine = given, machine
         self.flow = Flow(machine.kernel)
-        self.walk = Walk(machine, self.flow, self.arrive, given.skips)
+        known = {n for head in given.heads for n in head.registers}
+        stops = {head.pc for head in given.heads} | self.flow.loops.keys()
+        self.walk = Walk(machine, self.flow, self.arrive, stops, given.skips, known)
         self.waiting: list[State] = []
         self.met: set[int] = set()
         self.sums: dict[int, dict[str, Mixed]] = {}
         self.cells: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.is_bounded = True
+        ranges = machine.facts.ranges
+        ranges.update({f"n{pc}": (0, _MOST_TURNS) for pc in self.flow.loops})
         for head in given.heads:
-            if head.pc not in self.flow.loops:
-                raise CertificateError("a listed state is at no head of a loop")
+            if head.pc not in self.flow.next:
+                raise CertificateError("a listed state is at no head of a block")
+            for name in head.terms:
+                half = 1 << (self.width(name) - 1)
+                ranges[f"h{head.pc}.{name}"] = (-half, half - 1)
+            for name in head.truths:
+                ranges[f"h{head.pc}.{name}"] = (0, 1)
 
     @property
     def ends(self) -> bool:
@@ -112,7 +122,7 @@ class _Check:
 
     def arrive(self, state: State) -> None:
         """One way has come to the head of a loop."""
-        blocks = self.flow.loops[state.pc]
+        blocks = self.flow.loops.get(state.pc, set())
         if state.previous in blocks:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
@@ -129,15 +139,20 @@ class _Check:
                     self.met.add(number)
                     self.waiting.append(self._listed(head, state, sums))
                 return
-        raise CertificateError("a state at the head of a loop is not listed")
+        where = "the head of a loop" if blocks else f"instruction {state.pc}"
+        raise CertificateError(f"a state at {where} is not listed")
+
+    def _is_back(self, state: State) -> bool:
+        return state.previous in self.flow.loops.get(state.pc, ())
 
     def _count(self, state: State, is_back: bool) -> None:
         """The turn that begins; sources are those of the turn before it."""
         pc, loops, turns = state.pc, self.flow.loops, state.turns
         turn = turns.get(pc, -1) + 1 if is_back else 0
         is_known = pc in turns or not is_back
-        state.turns = {h: t for h, t in turns.items() if h != pc and pc in loops[h]}
-        if is_known:
+        if pc in loops:
+            state.turns = {h: t for h, t in turns.items() if h != pc and pc in loops[h]}
+        if is_known and pc in loops:
             state.turns[pc] = turn
         sources, cells = self.machine.sources, state.cells
         if sources.steps is not None:
@@ -164,7 +179,7 @@ class _Check:
         """
         turn, own = f"n{head.pc}", f"h{head.pc}."
         back: dict[Any, Term] = {turn: {turn: 1, "": -1}}
-        is_back = state.previous in self.flow.loops[head.pc]
+        is_back = self._is_back(state)
         found: dict[str, Mixed] = {}
         for name, (step, low, high) in head.spreads.items():
             value = state.registers.get(name)
@@ -173,7 +188,8 @@ class _Check:
             names = symbols_of(value)
             if (not is_back and turn in names) or any(n.startswith(own) for n in names):
                 return None
-            if not self._is_between(head, name, step, (value.low, value.high)):
+            limits = narrowed(value, self.machine.facts.ranges)
+            if not self._is_between(head, name, step, limits):
                 return None
             try:
                 if is_back:
@@ -218,8 +234,7 @@ class _Check:
             return False
         if _digest(registers, head.numbers) != head.numbers_sha256:
             return False
-        is_back = state.previous in self.flow.loops[head.pc]
-        values = self._values(head, state, is_back)
+        values = self._values(head, state, self._is_back(state))
         return (
             all(self._has_term(head, state, name, values) for name in head.terms)
             and all(self._has_truth(head, state, name, values) for name in head.truths)
@@ -286,13 +301,6 @@ class _Check:
             registers[name] = Same(term, low, high)
         for name, true in head.truths.items():
             registers[name] = Holds(true, _opposite(true))
-        ranges = self.machine.facts.ranges
-        ranges[f"n{head.pc}"] = (0, _MOST_TURNS)
-        for name in head.terms:
-            half = 1 << (self.width(name) - 1)
-            ranges[f"h{head.pc}.{name}"] = (-half, half - 1)
-        for name in head.truths:
-            ranges[f"h{head.pc}.{name}"] = (0, 1)
         facts = list(head.facts)
         known = set().union(*map(symbols_of, registers.values()))
         known = known.union(*map(terms.inside, facts))

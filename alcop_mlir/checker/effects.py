@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from alcop_mlir.checker.text import Instruction, integer, names_in
 from alcop_mlir.errors import CertificateError
+
+_remembered = lru_cache(maxsize=1 << 14)
 
 # Opcodes that write no register.
 _NO_RESULT = frozenset(
@@ -11,8 +15,10 @@ _NO_RESULT = frozenset(
     "griddepcontrol discard applypriority nanosleep pmevent setmaxnreg stmatrix "
     "brx stackrestore".split()
 )
+_SPACES = ("shared", "global", "param", "local", "const")
 
 
+@_remembered
 def results(ins: Instruction) -> list[str]:
     """The registers that an instruction writes."""
     first = ins.parts[0]
@@ -25,6 +31,7 @@ def results(ins: Instruction) -> list[str]:
     return [n for n in names_in(ins.operands[0]) if n != "_"]
 
 
+@_remembered
 def is_access(ins: Instruction) -> bool:
     """Whether it accesses shared memory."""
     if ins.parts[0] in ("ldmatrix", "stmatrix"):
@@ -33,6 +40,7 @@ def is_access(ins: Instruction) -> bool:
     return named and ins.parts[0] not in ("cvta", "isspacep", "mapa")
 
 
+@_remembered
 def orders(ins: Instruction) -> bool:
     """Whether threads may not part ways around it."""
     if ins.parts[:2] == ["bar", "warp"]:
@@ -41,11 +49,19 @@ def orders(ins: Instruction) -> bool:
     return is_access(ins) or ins.parts[0] in kinds
 
 
+def is_generic(ins: Instruction) -> bool:
+    """Whether it may access any state space."""
+    is_memory = ins.parts[0] in ("ld", "st", "atom", "red")
+    named = any(p.split("::")[0] in _SPACES for p in ins.parts)
+    return ins.parts[0] == "call" or (is_memory and not named)
+
+
 def is_collective(ins: Instruction) -> bool:
     """Whether all threads have to execute it."""
     return orders(ins) and not is_access(ins) and ins.parts[0] != "cp"
 
 
+@_remembered
 def access_bytes(ins: Instruction) -> int:
     """What each thread reads or writes of shared memory; 0 for what is not modelled."""
     parts = ins.parts

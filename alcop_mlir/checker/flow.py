@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from alcop_mlir.checker.effects import orders, results
-from alcop_mlir.checker.text import Instruction, Kernel
+from collections.abc import Iterable
+
+from alcop_mlir.checker.effects import is_generic, orders, results
+from alcop_mlir.checker.text import Instruction, Kernel, names_in
 from alcop_mlir.errors import CertificateError
 
 ENDS = ("ret", "exit", "trap", "brkpt")
@@ -86,6 +88,29 @@ class Flow:
             self._find_joins()
         return self._join[block]
 
+    def matters(self, known: Iterable[str], kept: frozenset[int]) -> set[int]:
+        """The instructions that are not just results which decide nothing.
+
+        known: registers of which listed states say something; kept: some that matter
+        """
+        found = {pc for pc, i in enumerate(self.code) if self._acts(i)} | kept
+        needed, before = set(known), -1
+        for pc in found:
+            needed |= _read(self.code[pc])
+        while before < len(found):
+            before = len(found)
+            for pc in range(self.end - 1, -1, -1):
+                ins = self.code[pc]
+                if pc not in found and not needed.isdisjoint(results(ins)):
+                    found.add(pc)
+                    needed |= _read(ins)
+        return found
+
+    @staticmethod
+    def _acts(ins: Instruction) -> bool:
+        is_jump = ins.parts[0] in ("bra", "brx", "bar", *ENDS)
+        return bool(ins.guard) or is_jump or orders(ins) or is_generic(ins)
+
     def _find_joins(self) -> None:
         """Immediate postdominators, from the end backwards (Cooper, Harvey, Kennedy,
         "A Simple, Fast Dominance Algorithm", 2001).
@@ -146,6 +171,12 @@ class Flow:
     def written(self, block: int) -> set[str]:
         """The registers that are written before the ways meet."""
         return {r for pc in self.between(block) for r in results(self.code[pc])}
+
+
+def _read(ins: Instruction) -> set[str]:
+    """The names of what an instruction reads."""
+    operands = ins.operands[1:] if results(ins) else ins.operands
+    return {ins.guard}.union(*map(names_in, operands))
 
 
 def _meet(a: int, b: int, found: dict[int, int], rank: dict[int, int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,11 @@ class Head:
     cells_sha256: str
     sources_sha256: str
     facts: tuple[Term, ...]
+
+    @property
+    def registers(self) -> Iterable[str]:
+        """Those of which it says something."""
+        return (*self.terms, *self.truths, *self.spreads, *self.numbers)
 
 
 @dataclass(frozen=True)

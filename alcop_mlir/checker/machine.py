@@ -12,7 +12,13 @@ import numpy as np
 from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.effects import access_bytes, is_access, orders, results
+from alcop_mlir.checker.effects import (
+    access_bytes,
+    is_access,
+    is_generic,
+    orders,
+    results,
+)
 from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.predicates import (
     compared,
@@ -28,7 +34,6 @@ from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, _WARP = 1 << 47, (1 << 31) - 1, 32
 _TWICE = 192  # bits of one unknown times another
-_SPACES = ("shared", "global", "param", "local", "const")
 UNIFORM_LOADS = "all threads read the same value from one address"
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
@@ -46,7 +51,7 @@ class State:
     clauses: list[Clause] = field(default_factory=list)
     previous: int = -1
     lanes: np.ndarray | None = None
-    residues: dict[str, int] = field(default_factory=dict)
+    residues: dict[str, tuple[int, int]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
 
     def fork(self) -> State:
@@ -62,6 +67,11 @@ class State:
             residues=dict(self.residues),
             turns=dict(self.turns),
         )
+
+
+_DIGITS = "0123456789"
+# Cells, the thread of each, and which are there several times.
+_Touched = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Machine:
@@ -87,7 +97,10 @@ class Machine:
         self._lane = np.arange(threads, dtype=np.uint64)
         self._made: set[str] = set()
         self.state = State(0, {}, Cells(0))
-        self._cells: dict[tuple[int, bytes, bytes], tuple[np.ndarray, np.ndarray]] = {}
+        self._cells: dict[tuple[int, bytes, bytes], _Touched] = {}
+        names = {*places, *kernel.parameters}
+        if any(n in kernel.widths or n.rstrip(_DIGITS) in kernel.widths for n in names):
+            raise CertificateError("a name that stands for two things")
 
     def symbol(self, name: str, low: int, high: int) -> Same:
         """A number that all threads share, of which the range is known."""
@@ -170,7 +183,8 @@ class Machine:
             is_whole = isinstance(mask, np.ndarray) and mask[0] % 2**32 == 2**32 - 1
             if _NUMBER.fullmatch(ins.operands[0]) and is_whole:
                 self._warp_barrier()
-        self._check_address(ins)
+        if is_generic(ins) and self.shared_bytes:
+            raise CertificateError(f"an address of no state space: {ins.opcode}")
         written = results(ins)
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):
@@ -263,14 +277,15 @@ class Machine:
             return found
         return self.plain(arithmetic.linear(parts, numbers))
 
-    def open_symbols(self, ins: Instruction) -> set[Any]:
-        """The symbols on which the result of an `and` depends."""
+    def open_symbols(self, ins: Instruction) -> dict[Any, int]:
+        """The symbols on which the result of an `and` depends, each modulo what."""
         width = arithmetic.types_of([*ins.parts, "b32"])[0][1]
         try:
             a, b = (mixed(self.value(o), width, self.threads) for o in ins.operands[1:])
         except Unknown:
-            return set()
-        return open_symbols(a, b) | open_symbols(b, a)
+            return {}
+        known = self.state.residues
+        return {**open_symbols(a, b, known), **open_symbols(b, a, known)}
 
     def plain(self, found: Same) -> Value:
         """A number where it is one."""
@@ -327,15 +342,6 @@ class Machine:
 
     # Shared memory.
 
-    def _check_address(self, ins: Instruction) -> None:
-        """A load or store of no state space has to be far from shared memory."""
-        is_memory = ins.parts[0] in ("ld", "st", "atom", "red")
-        if is_memory and not any(p.split("::")[0] in _SPACES for p in ins.parts):
-            if self.shared_bytes:
-                raise CertificateError(f"an address of no state space: {ins.opcode}")
-        if ins.parts[0] == "call" and self.shared_bytes:
-            raise CertificateError("a call in a kernel with shared memory")
-
     def _order(self, ins: Instruction, lanes: np.ndarray) -> None:
         cells, parts = self.state.cells, ins.parts
         if is_access(ins):
@@ -372,12 +378,14 @@ class Machine:
             raise CertificateError(f"not modelled: {ins.opcode}")
         if not lanes.any():
             return
-        cells, threads = self._touched(ins, size, lanes)
+        cells, threads, twice = self._touched(ins, size, lanes)
         if parts[0] in ("ld", "ldmatrix"):
-            ages = self.state.cells.read(cells, threads, parts[0] == "ldmatrix")
+            ages = self.state.cells.read(cells, threads, twice, parts[0] == "ldmatrix")
             self.ages.setdefault(self.state.pc, set()).update(ages)
             turns = self.state.turns
             self.sources.read(self.state.pc, self.state.cells, cells, turns)
+        elif len(twice):
+            raise CertificateError("two threads write one place")
         else:
             self.state.cells.write(cells, threads, parts[0] == "cp")
             if parts[0] == "cp" and self.sources.steps is not None:
@@ -401,10 +409,7 @@ class Machine:
             inside = np.arange(len(cells)) % count * self.grain
             held.place[cells] = value.constant[threads] + step + inside
 
-    def _touched(
-        self, ins: Instruction, size: int, lanes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The cells, and the thread of each."""
+    def _touched(self, ins: Instruction, size: int, lanes: np.ndarray) -> _Touched:
         text = next((o for o in ins.operands if o.startswith("[")), "")
         found = _PLACE.fullmatch(text)
         base = None if found is None else self.value(found[1])
@@ -422,7 +427,9 @@ class Machine:
                 raise CertificateError("an address outside of shared memory")
             if (places % size).any():
                 raise CertificateError("an address that is not aligned")
-            cells = places[:, None] // self.grain + np.arange(size // self.grain)
-            threads = np.repeat(np.flatnonzero(lanes), size // self.grain)
-            self._cells[key] = cells.ravel(), threads.astype(np.int16)
+            many = size // self.grain
+            cells = (places[:, None] // self.grain + np.arange(many)).ravel()
+            threads = np.repeat(np.flatnonzero(lanes), many).astype(np.int16)
+            which, counts = np.unique(cells, return_counts=True)
+            self._cells[key] = cells, threads, which[counts > 1]
         return self._cells[key]

@@ -15,6 +15,7 @@ from alcop_mlir.checker.arithmetic import Mixed, Same, Unknown, Value, signed, u
 from alcop_mlir.checker.terms import Term
 
 _LARGE = 1 << 61
+Residues = dict[Any, tuple[int, int]]  # of symbols, each modulo a power of two
 
 
 def mixed(value: Value, width: int, threads: int) -> Mixed:
@@ -79,9 +80,9 @@ def computed(
     kinds: list[tuple[str, int]],
     values: list[Value],
     threads: int,
-    known: tuple[dict[str, int], str],
+    known: tuple[Residues, str],
 ) -> Value:
-    """The integer instruction; known: symbols modulo 8, and a name for a * b."""
+    """The integer instruction; known: residues, and a name for a * b."""
     if not kinds or any(k == "f" for k, _ in kinds):
         raise Unknown
     (kind, width), name = kinds[-1], parts[0]
@@ -174,20 +175,25 @@ def _is_mask(value: Mixed) -> bool:
     return not value.parts and 0 <= value.low and value.high < 8
 
 
-def open_symbols(a: Mixed, mask: Mixed) -> set[Any]:
-    """The symbols on which the lowest bits depend, where a mask asks for those."""
+def open_symbols(a: Mixed, mask: Mixed, known: Residues) -> dict[Any, int]:
+    """The symbols on which the lowest bits depend, where a mask asks for those, and
+    modulo what.
+    """
     if not _is_mask(mask):
-        return set()
+        return {}
     by = 1 << mask.high.bit_length()
-    return {s for s, c in a.parts.items() if (c % by).any()}
+    found = {s: by // int(np.gcd(c, by).min()) for s, c in a.parts.items()}
+    return {s: m for s, m in found.items() if m > known.get(s, (0, 1))[1]}
 
 
-def _low(a: Mixed, mask: Mixed, residues: dict[str, int]) -> Mixed:
-    """What has the lowest bits of a sum, by what symbols are modulo 8."""
+def _low(a: Mixed, mask: Mixed, residues: Residues) -> Mixed:
+    """What has the lowest bits of a sum, by the residues of symbols."""
     if not _is_mask(mask):
         return a
-    known = a.parts.keys() & residues.keys()
-    constant = a.constant + sum(a.parts[s] * residues[s] for s in known)
+    by = 1 << mask.high.bit_length()
+    told = {s: r for s, (r, m) in residues.items() if s in a.parts}
+    known = {s for s in told if not (a.parts[s] * residues[s][1] % by).any()}
+    constant = a.constant + sum(a.parts[s] * told[s] for s in known)
     parts = {s: c for s, c in a.parts.items() if s not in known}
     return Mixed(parts, constant, a.low, a.high, a.width)
 
@@ -241,6 +247,19 @@ def replaced(value: Mixed, values: dict[Any, Term]) -> Mixed:
             else:
                 parts[s] = parts.get(s, 0) + factors * c
     return _checked(Mixed(parts, constant, value.low, value.high, value.width))
+
+
+def narrowed(value: Mixed, ranges: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    """The range of a sum, also by the ranges of its symbols."""
+    low, high = int(value.constant.min()), int(value.constant.max())
+    for symbol, factors in value.parts.items():
+        if symbol not in ranges:
+            return value.low, value.high
+        every = [
+            int(f) * x for f in (factors.min(), factors.max()) for x in ranges[symbol]
+        ]
+        low, high = low + min(every), high + max(every)
+    return max(low, value.low), min(high, value.high)
 
 
 def is_same(a: Mixed, b: Mixed) -> bool:

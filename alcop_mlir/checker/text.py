@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from alcop_mlir.errors import CertificateError
 
@@ -36,7 +37,7 @@ class Instruction:
     opcode: str
     operands: tuple[str, ...]
 
-    @property
+    @cached_property
     def parts(self) -> list[str]:
         """The opcode, split at its dots."""
         return self.opcode.split(".")

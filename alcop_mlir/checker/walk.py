@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
@@ -20,17 +20,21 @@ _MOST_WAYS = 1 << 12
 
 
 class Walk:
-    """Goes them; `arrive` takes what comes to a head."""
+    """Goes them; `arrive` takes what comes to one of the `stops`."""
 
     def __init__(
         self,
         machine: Machine,
         flow: Flow,
         arrive: Callable[[State], None],
-        skips: frozenset[int] = frozenset(),
+        stops: Set[int],
+        skips: frozenset[int],
+        known: Iterable[str],
     ):
         self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
+        self.stops = stops
         self.pending: list[State] = []
+        self.matters = flow.matters(known, skips)
         self.has_skipped_loops = False
 
     def run(self, state: State) -> None:
@@ -52,7 +56,7 @@ class Walk:
                 return
             if state.pc > self.flow.end:
                 return
-            if state.pc in self.flow.loops and not is_first:
+            if state.pc in self.stops and not is_first:
                 self.arrive(state)
                 return
             is_first = False
@@ -62,7 +66,11 @@ class Walk:
     def _step(self, state: State) -> None:
         ins = self.flow.code[state.pc]
         self.machine.state = state
-        if ins.parts[0] == "bra":
+        if state.pc not in self.matters:
+            for name in results(ins):
+                state.registers.pop(name, None)
+            self._go(state, state.pc + 1)
+        elif ins.parts[0] == "bra":
             self._branch(state, ins)
         elif ins.parts[0] in ENDS:
             self._finish(state, ins)
@@ -100,15 +108,16 @@ class Walk:
                 state.registers[operand] = self.settled(state, value)
 
     def _tell_apart(self, state: State, ins: Instruction) -> None:
-        """Each symbol that low bits depend on is 0 to 7 modulo 8: each is a way."""
+        """Each residue of a symbol that low bits depend on is a way."""
         if state.lanes is not None:
             return
-        for symbol in self.machine.open_symbols(ins) - state.residues.keys():
-            for residue in range(1, 8):
+        for symbol, by in self.machine.open_symbols(ins).items():
+            first, before = state.residues.get(symbol, (0, 1))
+            for residue in range(first + before, by, before):
                 other = state.fork()
-                other.residues[symbol] = residue
+                other.residues[symbol] = residue, by
                 self.pending.append(other)
-            state.residues[symbol] = 0
+            state.residues[symbol] = first, by
 
     def known(self, state: State, value: Holds) -> bool | None:
         """Whether a predicate holds, where that is certain."""
@@ -204,9 +213,10 @@ class Walk:
         if active is None:
             state.cells.join()
         one, other = found
-        state.registers = {
-            n: _either(one.get(n), other.get(n), mask) for n in one | other
-        }
+        state.registers = one
+        for name in one.keys() | other.keys():
+            if one.get(name) is not other.get(name):
+                one[name] = _either(one.get(name), other.get(name), mask)
         state.lanes, state.pc, state.previous = active, join, block
 
     def _skip_loops(self, block: int) -> None:
@@ -242,6 +252,4 @@ _LOADS = ("ld", "ldmatrix")
 
 
 def _either(one: Value, other: Value, mask: np.ndarray | None) -> Value:
-    if one is other:
-        return one
     return None if mask is None else either(mask, one, other)

@@ -1,0 +1,29 @@
+"""Compiled kernels: what is proven of them, and that the checker accepts it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from alcop_mlir.checker.check import check
+from alcop_mlir.compilation.certification import certify_bundle
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import CASES
+
+NAMES = ("nt bf16 K open 2,2", "nn f16 3,2", "attention")
+CHECK_SECONDS = 1.0  # of CPU time: what a launcher waits
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_ways_of_launching_are_proven(name: str) -> None:
+    """Also where one loop is skipped and another one comes next."""
+    (case,) = (one for one in CASES if one.name == name)
+    for report in certify_bundle(case.bundle, 60):
+        assert report.status == "proven", report.verdict
+        start = time.process_time()
+        check(case.ptx, report.certificate)
+        assert time.process_time() - start < CHECK_SECONDS
