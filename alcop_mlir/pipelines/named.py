@@ -118,7 +118,8 @@ PREPARE = (
     "alcop-sink-transposes,canonicalize,"
     "alcop-fold-paddings,alcop-fill-channels,alcop-fold-transposes,"
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
-    "alcop-join-contractions,canonicalize,cse,alcop-pair-columns,canonicalize)",
+    "alcop-join-contractions,canonicalize,cse,alcop-pair-columns,"
+    "canonicalize,alcop-join-slices,canonicalize)",
     "alcop-prepare-weights",
     # Of what each call computes, when all transposes are as few as they will be.
     "func.func(alcop-group-chains,canonicalize,cse,alcop-inline-gathered,"

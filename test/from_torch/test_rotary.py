@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -45,7 +45,10 @@ def _complex(x: Tensor, angles: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """`heads` of queries, `groups` of keys and values, rotated by places."""
+    """`heads` of queries, `groups` of keys and values, rotated by places.
+
+    Of each head the first `features` are rotated, as GPT-NeoX and Phi do.
+    """
 
     def __init__(self, rotate: Rotate, heads: int, groups: int, features: int) -> None:
         super().__init__()
@@ -56,27 +59,55 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, tokens, WIDTH) to (N, tokens, heads * HEAD)."""
-        q, k, v = (
-            made(x).unflatten(-1, (-1, HEAD)).transpose(1, 2)
-            for made in (self.query, self.key, self.value)
-        )
+        q, k, v = self.project(x)
         exponents = torch.arange(self.features // 2, dtype=torch.float32)
         angles = torch.arange(x.shape[1]).float()[:, None] * 10.0**-exponents
-        mixed = functional.scaled_dot_product_attention(
-            self.rotate(q, angles), self.rotate(k, angles), v, enable_gqa=True
-        )
+        q, k = (self._rotated(one, angles) for one in (q, k))
+        mixed = functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
         return mixed.transpose(1, 2).flatten(2)
+
+    def project(self, x: Tensor) -> Sequence[Tensor]:
+        """(N, heads, tokens, HEAD) of queries, keys and values."""
+        return [
+            made(x).unflatten(-1, (-1, HEAD)).transpose(1, 2)
+            for made in (self.query, self.key, self.value)
+        ]
+
+    def _rotated(self, x: Tensor, angles: Tensor) -> Tensor:
+        if self.features == HEAD:
+            return self.rotate(x, angles)
+        rotated, rest = x[..., : self.features], x[..., self.features :]
+        return torch.cat((self.rotate(rotated, angles), rest), dim=-1)
+
+
+class Packed(Attention):
+    """One weight has, for each head, queries, keys and values, as GPT-NeoX's."""
+
+    def __init__(self, rotate: Rotate, heads: int, _: int, features: int) -> None:
+        super().__init__(rotate, heads, heads, features)
+        self.all = nn.Linear(WIDTH, 3 * heads * HEAD)
+
+    def project(self, x: Tensor) -> Sequence[Tensor]:
+        """(N, heads, tokens, HEAD) of each."""
+        apart = self.all(x).unflatten(-1, (-1, 3 * HEAD)).transpose(1, 2)
+        return apart.chunk(3, dim=-1)
 
 
 @pytest.mark.parametrize(
-    ("rotate", "heads", "groups", "features"),
-    [(_halves, 2, 1, HEAD), (_pairs, 2, 1, HEAD), (_complex, 4, 2, HEAD)],
+    ("kind", "rotate", "heads", "groups", "features"),
+    [
+        (Attention, _halves, 2, 1, HEAD),
+        (Attention, _pairs, 2, 1, HEAD),
+        (Attention, _complex, 4, 2, HEAD),
+        (Attention, _halves, 2, 1, HEAD // 2),
+        (Packed, _pairs, 2, 2, HEAD // 2),
+    ],
 )
 def test_rotations_are_in_the_kernel_of_the_contraction(
-    rotate: Rotate, heads: int, groups: int, features: int
+    kind: type[Attention], rotate: Rotate, heads: int, groups: int, features: int
 ) -> None:
     torch.manual_seed(0)
-    model = Attention(rotate, heads, groups, features).half().eval()
+    model = kind(rotate, heads, groups, features).half().eval()
     for one in model.parameters():
         one.data *= 6  # scores that differ
     x = torch.randn(N, TOKENS, WIDTH).half()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations, product
+from itertools import permutations, product
 from typing import Any
 
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -50,7 +50,8 @@ class Rotation:
            its own iteration for None
     rows:  loops along rows: the dimension of the contraction's output, the step in it
     block, part, column: its other loops; no block where it reads one
-    first, blocks: the first block that it reads, and how many
+    begin, blocks: the first column that it reads, and how many blocks
+    pitch: columns from one of these blocks to the next
     parts, length: of a block, and columns of a part
     together: whether the columns of all parts with one number are neighbours
     """
@@ -62,17 +63,23 @@ class Rotation:
     block: int | None
     part: int
     column: int
-    first: int
+    begin: int
     blocks: int
+    pitch: int
     parts: int
     length: int
     together: bool
 
     @property
-    def columns(self) -> tuple[int, int]:
-        """The first column that it reads, and the one after the last."""
-        step = self.parts * self.length
-        return self.first * step, (self.first + self.blocks) * step
+    def step(self) -> int:
+        """Columns of a block."""
+        return self.parts * self.length
+
+    @property
+    def numbers(self) -> range:
+        """Which it reads of blocks of as many columns, where it reads whole ones."""
+        first, pitch = self.begin // self.step, self.pitch // self.step
+        return range(first, first + self.blocks * pitch, pitch)
 
 
 @dataclass(frozen=True)
@@ -125,12 +132,12 @@ def _pairing(
     levels: Sequence[Level],
     columns: Any,
     rotations: Sequence[Rotation],
-    leaves: Sequence[Any],
+    leaves: Sequence[Rotation | _Read],
 ) -> Pairing | Rejected:
     others = [one for one in leaves if not isinstance(one, Rotation)]
     first = rotations[0]
-    size, step = columns.type.shape[-1], first.parts * first.length
-    read = sum(one.blocks for one in rotations) * step
+    size = columns.type.shape[-1]
+    read = sum(one.blocks for one in rotations) * first.step
     inputs = enumerate(first.view.inputs)
     values = [one.value for number, one in inputs if number not in first.reads]
     needed, _ = backward_slice(values, first.view.op.block)
@@ -144,9 +151,9 @@ def _pairing(
     return found if why_not is None else Rejected(first.view.op, why_not)
 
 
-def _why_not(found: Pairing, others: Sequence[Any]) -> str | None:
+def _why_not(found: Pairing, others: Sequence[_Read]) -> str | None:
     first, *rest = found.rotations
-    size, step = found.columns.type.shape[-1], first.parts * first.length
+    size, step = found.columns.type.shape[-1], first.step
     if not all(one.weights for one in found.levels):
         return (
             "what has its columns is no weight ('alcop.weight'), so that another order "
@@ -156,6 +163,14 @@ def _why_not(found: Pairing, others: Sequence[Any]) -> str | None:
         return (
             f"it reads {first.parts} parts of {first.length} columns, expected 2 or 4 "
             f"of a multiple of {GROUP}, in blocks of {size} columns"
+        )
+    misplaced = next(
+        (one for one in found.rotations if not _has_blocks(one, size)), None
+    )
+    if misplaced is not None:
+        return (
+            f"it reads blocks of {step} columns from {misplaced.begin} on, every "
+            f"{misplaced.pitch}, expected multiples of {step}"
         )
     if found.columns.owner.operation in found.needed:
         return "it reads what is computed of the columns, too"
@@ -168,14 +183,19 @@ def _why_not(found: Pairing, others: Sequence[Any]) -> str | None:
             return "other columns of the contraction have another type of elements"
         if _depends_on_block(first):
             return "it computes with numbers of blocks, and there are others"
-    ranges = [one.columns for one in found.rotations]
-    taken = sorted(ranges)
-    overlap = any(a[1] > b[0] for a, b in pairwise(taken))
-    if overlap or None in others:
-        return "what it reads is read otherwise, too"
-    if any(a < end and begin < b for a, b in others for begin, end in ranges):
+    blocks = [number for one in found.rotations for number in one.numbers]
+    taken = {*blocks}
+    read = {column // step for one in others for column in one.columns}
+    if len(taken) < len(blocks) or taken & read:
         return "what it reads is read otherwise, too"
     return None
+
+
+def _has_blocks(one: Rotation, size: int) -> bool:
+    """Whether it reads whole ones, of all those that there are of its pitch."""
+    base = one.begin - one.begin % one.pitch
+    is_inside = base + one.blocks * one.pitch <= size
+    return is_inside and not one.begin % one.step and not one.pitch % one.step
 
 
 def _alike(one: Rotation, other: Rotation) -> bool:
@@ -184,7 +204,7 @@ def _alike(one: Rotation, other: Rotation) -> bool:
     There is no loop over blocks where there is one, as of a single head of keys.
     """
     a, b = (
-        replace(this, view=one.view, extents={}, block=None, first=0, blocks=0)
+        replace(this, view=one.view, extents={}, block=None, begin=0, blocks=0, pitch=0)
         for this in (one, other)
     )
     inputs = zip(one.view.inputs, other.view.inputs, strict=False)
@@ -263,41 +283,51 @@ def _all_in(
 # -- who reads columns -----------------------------------------------------------------
 
 
-def _leaves(columns: Any) -> Iterator[Any]:
-    """Rotations; of other ops that read columns, through views, the first and last.
-
-    None for what is not known to read some columns alone.
-    """
+def _leaves(columns: Any) -> Iterator[Rotation | _Read]:
+    """Rotations, and what is read of the columns by other ops, through views."""
     seen: set[Any] = set()
-    found = [columns]
+    found = [(columns, _Read.of(columns, columns))]
     while found:
-        value = found.pop()
+        value, read = found.pop()
+        if read is None:
+            continue
         for use in value.uses:
             op = use.owner.operation
-            if op.name in VIEWS:
-                found.append(op.results[0])
+            inner = _Read.of(op.results[0], columns) if op.name in VIEWS else None
+            if inner is not None:
+                found.append((op.results[0], inner))
             elif op not in seen:
                 view = linalg_view(op)
                 rotation = None if view is None else _rotation(view, columns)
                 if rotation is not None:
                     seen.add(op)
-                    yield rotation
-                else:
-                    yield _span(value, columns)
+                yield rotation or read
 
 
-def _span(value: Any, columns: Any) -> tuple[int, int] | None:
-    """The columns that a value has, as if all of it were read."""
-    shape = value.type.shape
-    extents = dict(enumerate(shape))
-    at = tuple(
-        Linear(0, ((number, 1),) if size > 1 else ())
-        for number, size in enumerate(shape)
-    )
-    indices = indices_in(value, at, columns, extents)
-    if indices is None:
-        return None
-    return indices[-1].offset, indices[-1].most(extents) + 1
+@dataclass(frozen=True)
+class _Read:
+    """Which columns a view of all has: an index of its dimensions, and their sizes."""
+
+    index: Linear
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, value: Any, columns: Any) -> _Read | None:
+        """Those of a value; None for what is no view, or one that is not linear."""
+        sizes = tuple(value.type.shape)
+        at = tuple(
+            Linear(0, ((n, 1),) if size > 1 else ()) for n, size in enumerate(sizes)
+        )
+        indices = indices_in(value, at, columns, dict(enumerate(sizes)))
+        return None if indices is None else cls(indices[-1], sizes)
+
+    @property
+    def columns(self) -> set[int]:
+        """Their numbers."""
+        found = {self.index.offset}
+        for loop, step in self.index.terms:
+            found = {one + n * step for one in found for n in range(self.sizes[loop])}
+        return found
 
 
 def _rotation(view: LinalgView, columns: Any) -> Rotation | None:
@@ -353,11 +383,11 @@ def _with_parts(
         reads = layout.reads(lasts)
         if reads is None or not _chooses_by(view, part):
             continue
-        first = next(iter(lasts.values())).offset // layout.step
+        begin = next(iter(lasts.values())).offset // layout.step * layout.step
         blocks = 1 if block is None else extents[block]
         return Rotation(
-            view, extents, reads, rows, block, part, column, first, blocks,
-            extents[part], extents[column], together,
+            view, extents, reads, rows, block, part, column, begin, blocks,
+            layout.pitch(lasts), extents[part], extents[column], together,
         )  # fmt: skip
     return None
 

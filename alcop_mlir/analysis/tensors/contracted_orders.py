@@ -4,13 +4,15 @@
     linalg.batch_matmul of %q and %k, whose last two dimensions are one, and reduced
 
 If both have these elements in another order, the same for both, each sum has the terms
-that it had. `are_contracted` follows values through views, transposes and element-wise
-ops to the contractions of two of them. Changes nothing.
+that it had. They may be some of those that are reduced, put together with others.
+`are_contracted` follows values through views, transposes and element-wise ops to the
+contractions of two of them. Changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
@@ -23,31 +25,47 @@ from alcop_mlir.bindings import ir
 Dimensions = tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Moved:
+    """Elements of a value that change places: the dimensions, outer ones first.
+
+    begin: where they begin in these, of what is put together with others
+    """
+
+    dimensions: Dimensions
+    begin: int | None = None
+
+
 def are_contracted(values: Mapping[ir.Value, Dimensions]) -> bool:
     """Whether all that is computed of the values reduces these dimensions of two.
 
     values: with the dimensions, outer ones first, whose elements change places
     """
-    pending = list(values.items())
-    seen: dict[ir.Value, Dimensions] = {}
-    reduced: dict[Any, set[int]] = {}
+    pending = [(value, _Moved(dimensions)) for value, dimensions in values.items()]
+    seen: dict[ir.Value, _Moved] = {}
+    reduced: dict[Any, dict[int, int | None]] = {}
     while pending:
-        value, dimensions = pending.pop()
-        if seen.setdefault(value, dimensions) != dimensions:
+        value, moved = pending.pop()
+        if seen.setdefault(value, moved) != moved:
             return False
         for use in value.uses:
             op, number = use.owner.operation, use.operand_number
-            if _reduces(op, number, dimensions):
-                reduced.setdefault(op, set()).add(number)
+            if _reduces(op, number, moved.dimensions):
+                reduced.setdefault(op, {})[number] = moved.begin
                 continue
-            after = _after(op, number, dimensions)
+            after = _after(op, number, moved)
             if after is None:
                 return False
             pending.append((op.results[0], after))
     ops = {user.owner.operation for value in seen for user in value.uses}
-    return all(reduced[op] == {0, 1} for op in ops if op in reduced) and all(
+    return all(_are_equal(reduced[op]) for op in ops if op in reduced) and all(
         _moves_all(op, seen) for op in ops if op not in reduced
     )
+
+
+def _are_equal(begins: Mapping[int, int | None]) -> bool:
+    """Whether both operands of a contraction are moved, and alike."""
+    return begins.keys() == {0, 1} and begins[0] == begins[1]
 
 
 def _reduces(op: ir.Operation, number: int, dimensions: Dimensions) -> bool:
@@ -71,7 +89,28 @@ def _adds(view: LinalgView) -> bool:
     return is_sum and uses == [added]
 
 
-def _after(op: ir.Operation, number: int, dimensions: Dimensions) -> Dimensions | None:
+def _after(op: ir.Operation, number: int, moved: _Moved) -> _Moved | None:
+    """What is moved of that which an op makes; None if it needs the order."""
+    if op.name == "tensor.concat":
+        return _put_together(op, number, moved)
+    dimensions = _dimensions_after(op, number, moved.dimensions)
+    return None if dimensions is None else replace(moved, dimensions=dimensions)
+
+
+def _put_together(op: ir.Operation, number: int, moved: _Moved) -> _Moved | None:
+    """Where elements of a part are in the whole, if that is along their dimension."""
+    along = op.attributes["dim"].value
+    sizes = [one.type.shape[along] for one in op.operands]
+    is_known = all(one.type.has_static_shape for one in op.operands)
+    alone = sum(1 for one in op.operands if one == op.operands[number]) == 1
+    if moved != _Moved((along,)) or not is_known or not alone:
+        return None
+    return _Moved((along,), sum(sizes[:number]))
+
+
+def _dimensions_after(
+    op: ir.Operation, number: int, dimensions: Dimensions
+) -> Dimensions | None:
     """The dimensions in what an op makes; None if it needs their order."""
     if op.name == "tensor.collapse_shape":
         return _collapsed(groups_of(op), dimensions)
@@ -105,17 +144,20 @@ def _collapsed(
     return tuple(found) if len(found) == len(dimensions) else None
 
 
-def _moves_all(op: ir.Operation, seen: Mapping[ir.Value, Dimensions]) -> bool:
+def _moves_all(op: ir.Operation, seen: Mapping[ir.Value, _Moved]) -> bool:
     """Whether all that an element-wise op reads along these dimensions is such."""
     view = linalg_view(op)
     if view is None:
         return True
+    moved = {one.value: seen[one.value] for one in view.inputs if one.value in seen}
     loops = {
         one.loops[dimension]
         for one in view.inputs
-        for dimension in seen.get(one.value, ())
+        if one.value in moved
+        for dimension in moved[one.value].dimensions
     }
-    return all(
+    begins = {one.begin for one in moved.values()}
+    return len(begins) < 2 and all(
         one.value in seen
         or not loops & {n for index in one.indices for n in index.loops}
         for one in view.inputs

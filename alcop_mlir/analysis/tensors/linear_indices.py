@@ -4,7 +4,7 @@
     %r = tensor.extract_slice %e[0, 0, 16] [64, 3, 16] [1, 1, 1]
 
 Element (m, h, c) of %r is element (m, 32 * h + c + 16) of %y. Sizes are known. Loops of
-one iteration are left out. Changes nothing.
+one iteration are left out. Transposes are views, too. Changes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir
 
-VIEWS = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice")
+VIEWS = (
+    "tensor.expand_shape",
+    "tensor.collapse_shape",
+    "tensor.extract_slice",
+    "linalg.transpose",
+)
 
 
 @dataclass(frozen=True)
@@ -79,17 +84,20 @@ def indices_in(
         op = defining_op(value)
         if op is None or op.name not in VIEWS:
             return None
-        before = _before(op, indices, extents)
+        before = indices_before(op, indices, extents)
         if before is None:
             return None
         value, indices = op.operands[0], before
     return indices
 
 
-def _before(
+def indices_before(
     op: Any, indices: tuple[Linear, ...], extents: Mapping[int, int]
 ) -> tuple[Linear, ...] | None:
     """The indices in what a view is of."""
+    if op.name == "linalg.transpose":
+        order = list(op.attributes["permutation"])
+        return tuple(indices[order.index(number)] for number in range(len(order)))
     if op.name == "tensor.extract_slice":
         return _in_slice(op, indices)
     if op.name == "tensor.expand_shape":

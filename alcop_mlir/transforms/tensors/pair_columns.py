@@ -15,8 +15,10 @@ After:   %t = // of each block of 32 columns of %w, 16 of each half in turn
 So that what is read can be in one lane, and rotary embeddings are computed by the
 contraction's kernel. Several rotations of one contraction that compute alike, as of
 queries and keys, are one op, and columns that none of them reads pass through it, as
-values. Blocks are 2 or 4 parts of a multiple of 16 columns; nobody else reads what a
-rotation reads. Where it stays an op of its own a remark says why.
+values, or what lies between blocks where some columns of each head are rotated. Blocks
+are 2 or 4 parts of a multiple of 16 columns, and begin at multiples of their size;
+nobody else reads what a rotation reads. Where it stays an op of its own a remark says
+why.
 
 Pairs of neighbouring columns are put in turn alike, the first of each and the second.
 Results keep that order, without a transpose, where all that reads them are contractions
@@ -31,13 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.rejected import Rejected
-from alcop_mlir.analysis.linalg.interleaved_columns import GROUP, turned_column
+from alcop_mlir.analysis.linalg.interleaved_columns import turned_column
 from alcop_mlir.analysis.tensors.column_pairs import (
     Level,
     Pairing,
@@ -49,6 +50,13 @@ from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
+from alcop_mlir.transforms.tensors.static_views import (
+    cut,
+    shaped,
+    taken_apart,
+    transposed,
+)
+from alcop_mlir.transforms.tensors.turned_weights import is_rotated, turned
 
 
 @dataclass(frozen=True)
@@ -94,70 +102,7 @@ def _turn_operands(level: Level, found: Pairing) -> None:
     op = level.view.op
     with op.location, ir.InsertionPoint(op):
         for number, dimension in level.along.items():
-            op.operands[number] = _all_turned(op.operands[number], dimension, found)
-
-
-def _all_turned(weight: ir.Value, dimension: int, found: Pairing) -> Any:
-    """A weight with blocks in turn, each as it is read.
-
-    What passes through comes out in its own order, as that of halves does.
-    """
-    first = found.rotations[0]
-    if not (first.together and found.passes):
-        return _turned(weight, dimension, first, first.together)
-    shape = list(weight.type.shape)
-    whole: Any = tensor.empty(shape, weight.type.element_type)
-    ranges = sorted(one.columns for one in found.rotations)
-    ends = [0, *(end for one in ranges for end in one), shape[dimension]]
-    for number, (begin, end) in enumerate(pairwise(ends)):
-        if begin == end:
-            continue
-        size, at = list(shape), [0] * len(shape)
-        size[dimension], at[dimension] = end - begin, begin
-        place = [[], [], [], at, size, [1] * len(shape)]
-        some = tensor.extract_slice(_shaped(weight, size), weight, *place)
-        turned = _turned(some, dimension, first, number % 2 == 1)
-        whole = tensor.insert_slice(turned, whole, *place)
-    return whole
-
-
-def _turned(weight: ir.Value, dimension: int, like: Rotation, together: bool) -> Any:
-    """A weight with 16 columns of each part of a block in turn."""
-    shape = list(weight.type.shape)
-    before, after = shape[:dimension], shape[dimension + 1 :]
-    blocks, groups = (
-        shape[dimension] // (like.parts * like.length),
-        like.length // GROUP,
-    )
-    apart = [groups, GROUP, like.parts] if together else [like.parts, groups, GROUP]
-    split = [*before, blocks, *apart, *after]
-    order = list(range(len(split)))
-    place = slice(dimension + 1, dimension + 4)
-    inner = [1, 3, 2] if together else [2, 1, 3]
-    order[place] = [dimension + number for number in inner]
-    dims = _grouped(len(shape), dimension, 4)
-    view = tensor.expand_shape(_shaped(weight, split), weight, dims, [], split)
-    made = tensor.empty([split[n] for n in order], weight.type.element_type)
-    moved = linalg.transpose(view, outs=[made], permutation=order)
-    return tensor.collapse_shape(_shaped(weight, shape), _value(moved), dims)
-
-
-def _value(made: Any) -> Any:
-    """The result of what a builder of linalg returns."""
-    return made.results[0] if hasattr(made, "results") else made
-
-
-def _shaped(value: ir.Value, shape: Sequence[int]) -> Any:
-    return ir.RankedTensorType.get(shape, value.type.element_type)
-
-
-def _grouped(rank: int, dimension: int, count: int) -> list[list[int]]:
-    """Which dimensions each is of, where one is so many."""
-    return [
-        list(range(n, n + count)) if n == dimension
-        else [n if n < dimension else n + count - 1]
-        for n in range(rank)
-    ]  # fmt: skip
+            op.operands[number] = turned(op.operands[number], dimension, found)
 
 
 @dataclass(frozen=True)
@@ -188,8 +133,7 @@ class _Turning:
             rotated.append(self._columns(None))
             values.append(columns)
         *rows, width = columns.type.shape
-        step = first.parts * first.length
-        shape = [*rows, width // step, first.parts, first.length]
+        shape = [*rows, width // first.step, first.parts, first.length]
         kind = first.view.op.results[0].type.element_type
         out = tensor.empty(shape, kind)
         maps = [*rotated, ir.AffineMap.get_identity(self.rank)]
@@ -212,20 +156,9 @@ class _Turning:
         (rotated,) = build.inline(view.block, known)
         if not self.found.passes:
             return rotated
-        return arith.select(self._is_read(), rotated, arguments[-2])
-
-    def _is_read(self) -> Any:
-        """Whether a rotation reads the block."""
         block = linalg.IndexOp(self.rank - 3).result
-        found: Any = None
-        for one in self.found.rotations:
-            # Below the first one, the difference is a large number without a sign.
-            distance = build.sub(block, one.first)
-            inside = arith.cmpi(
-                arith.CmpIPredicate.ult, distance, build.index(one.blocks)
-            )
-            found = inside if found is None else arith.ori(found, inside)
-        return found
+        is_read = is_rotated(block, self.found.rotations)
+        return arith.select(is_read, rotated, arguments[-2])
 
     def _columns(self, part: int | None) -> Any:
         """The map of a part of the columns."""
@@ -274,7 +207,7 @@ def _without_parts(made: ir.Value) -> Any:
     *rows, blocks, parts, length = made.type.shape
     rank = len(rows)
     groups = [*([n] for n in range(rank)), [rank, rank + 1, rank + 2]]
-    kind = _shaped(made, [*rows, blocks * parts * length])
+    kind = shaped(made, [*rows, blocks * parts * length])
     return tensor.collapse_shape(kind, made, groups)
 
 
@@ -306,14 +239,7 @@ def _in_its_order(one: Rotation, whole: ir.Value, is_free: bool) -> Any:
     is_free: whether the columns of a block may stay as they lie
     """
     *rows, _ = whole.type.shape
-    begin, end = one.columns
-    value, rank = whole, len(rows)
-    if end - begin < whole.type.shape[-1]:
-        shape = [*rows, end - begin]
-        value = tensor.extract_slice(
-            _shaped(whole, shape), whole, [], [], [], [*[0] * rank, begin], shape,
-            [1] * (rank + 1),
-        )  # fmt: skip
+    rank = len(rows)
     # Rows as the rotation's loops have them, loops of one iteration first.
     ones = [loop for loop, size in one.extents.items() if size == 1]
     by_row = [
@@ -325,17 +251,28 @@ def _in_its_order(one: Rotation, whole: ir.Value, is_free: bool) -> Any:
     inner = [one.column, one.part] if is_free else [one.part, one.column]
     blocks = [] if one.block is None else [one.block]
     loops = [loop for part in by_row for loop in part] + blocks
-    together = list(range(one.view.rank))[-2:] == inner
     order = [*range(one.view.rank)]
-    length = one.parts * one.length
-    if not together:
-        apart = _expanded(value, by_row, [*blocks, *inner], one)
-        return _transposed(apart, [*loops, *inner], order)
-    kept = _expanded(value, by_row, [*blocks, None], one, length)
-    kept = _transposed(kept, [*loops, None], [*order[:-2], None])
-    shape = [*kept.type.shape[:-1], *(one.extents[loop] for loop in inner)]
-    groups = [*([n] for n in range(len(shape) - 2)), [len(shape) - 2, len(shape) - 1]]
-    return tensor.expand_shape(_shaped(kept, shape), kept, groups, [], shape)
+    base = one.begin - one.begin % one.pitch
+    value = _columns_of(whole, base, one.blocks * one.pitch)
+    value = _expanded(value, by_row, [*blocks, None], one)
+    value = _columns_of(value, one.begin - base, one.step)
+    if order[-2:] != inner:
+        return _transposed(_apart(value, inner, one), [*loops, *inner], order)
+    value = _transposed(value, [*loops, None], [*order[:-2], None])
+    return _apart(value, inner, one)
+
+
+def _columns_of(value: ir.Value, begin: int, size: int) -> Any:
+    """Some of the columns, which are the last dimension."""
+    *rows, _ = value.type.shape
+    return cut(value, [*((0, row) for row in rows), (begin, size)])
+
+
+def _apart(value: ir.Value, inner: Sequence[int], one: Rotation) -> Any:
+    """A value with its columns as two loops."""
+    *rows, _ = value.type.shape
+    columns = [one.extents[loop] for loop in inner]
+    return taken_apart(value, [*([row] for row in rows), columns])
 
 
 def _expanded(
@@ -343,26 +280,13 @@ def _expanded(
     by_row: Sequence[Sequence[int]],
     inner: Sequence[int | None],
     one: Rotation,
-    length: int = 0,
 ) -> Any:
-    """A dimension for each loop of rows and columns; None is of `length`."""
-    shape: list[int] = []
-    groups: list[list[int]] = []
-    for loops in [*by_row, inner]:
-        groups.append(list(range(len(shape), len(shape) + max(len(loops), 1))))
-        shape += [length if loop is None else one.extents[loop] for loop in loops] or [
-            1
-        ]
-    if shape == list(value.type.shape):
-        return value
-    return tensor.expand_shape(_shaped(value, shape), value, groups, [], shape)
+    """A dimension for each loop of rows and columns; None is from block to block."""
+    sizes = {**one.extents, None: one.pitch}
+    parts = [[sizes[loop] for loop in loops] or [1] for loops in [*by_row, inner]]
+    return taken_apart(value, parts)
 
 
 def _transposed(value: ir.Value, loops: Sequence[Any], order: Sequence[Any]) -> Any:
     """Dimensions that are these loops, in another order."""
-    permutation = [list(loops).index(loop) for loop in order]
-    if permutation == sorted(permutation):
-        return value
-    shape = [value.type.shape[n] for n in permutation]
-    empty = tensor.empty(shape, value.type.element_type)
-    return _value(linalg.transpose(value, outs=[empty], permutation=permutation))
+    return transposed(value, [list(loops).index(loop) for loop in order])

@@ -5,12 +5,13 @@
 // over the columns of both, so that the results stay in that order.
 // CHECK-LABEL: @contracted(
 // CHECK-SAME:    %[[W:[^ ]*]]: tensor<96x32xf16> {alcop.weight}
-// CHECK:         tensor.extract_slice %[[W]][0, 0] [32, 32]
-// CHECK:         linalg.transpose {{.*}} permutation = [0, 1, 3, 2, 4]
-// CHECK:         tensor.extract_slice %[[W]][32, 0] [32, 32]
-// CHECK:         linalg.transpose {{.*}} permutation = [0, 1, 3, 2, 4]
-// CHECK:         tensor.extract_slice %[[W]][64, 0] [32, 32]
-// CHECK:         linalg.transpose {{.*}} permutation = [0, 2, 1, 3, 4]
+// CHECK:         linalg.generic
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d0 * 32 + (d1 * 16 + d3) * 2 + d2, d4)>
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d0 * 32 + d1 * 16 + d3 + d2 * 16, d4)>
+// CHECK-SAME:      ins(%[[W]], %[[W]] : {{.*}}outs(%{{.*}} : tensor<3x1x2x16x32xf16>)
+// CHECK:         ^bb0(%[[TURNED:.*]]: f16, %[[OWN:.*]]: f16, %{{.*}}: f16):
+// CHECK:           linalg.index 0
+// CHECK:           arith.select %{{.*}}, %[[TURNED]], %[[OWN]]
 // CHECK:         linalg.matmul
 // CHECK:         %[[D:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<64x3x2x16xf32>)
 // CHECK-NOT:     linalg.transpose

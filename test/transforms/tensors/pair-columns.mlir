@@ -4,8 +4,9 @@
 // are put in turn, 16 of each half. Who reads the result reads it in its order.
 // CHECK-LABEL: @rotated(
 // CHECK-SAME:    %[[X:.*]]: tensor<64x32xf16>, %[[W:.*]]: tensor<64x32xf16> {alcop.weight}, %[[COS:[^ ]*]]:
-// CHECK:         %[[APART:.*]] = tensor.expand_shape %[[W]] {{\[}}[0, 1, 2, 3], [4]] output_shape [2, 2, 1, 16, 32]
-// CHECK:         %[[MOVED:.*]] = linalg.transpose ins(%[[APART]] : {{.*}}permutation = [0, 2, 1, 3, 4]
+// CHECK:         %[[MOVED:.*]] = linalg.generic
+// CHECK-SAME:      affine_map<(d0, d1, d2, d3, d4) -> (d0 * 32 + d1 * 16 + d3 + d2 * 16, d4)>
+// CHECK-SAME:      ins(%[[W]] : {{.*}}outs(%{{.*}} : tensor<2x1x2x16x32xf16>)
 // CHECK:         %[[TURNED:.*]] = tensor.collapse_shape %[[MOVED]] {{\[}}[0, 1, 2, 3], [4]]
 // CHECK:         %[[C:.*]] = linalg.matmul {{.*}} ins(%[[X]], %[[TURNED]] :
 // CHECK:         %[[D:.*]] = linalg.generic
@@ -92,4 +93,47 @@ func.func @second(%x: tensor<64x32xf16>, %w: tensor<32x96xf16> {alcop.weight}) -
     linalg.yield %3 : f32
   } -> tensor<64x2x16xf32>
   return %z, %v : tensor<64x2x16xf32>, tensor<64x32xf32>
+}
+
+// -----
+
+// The first half of each of two heads is rotated: blocks 0 and 2 of four. All columns come
+// out in their order, so that those that are rotated are slices of heads.
+// CHECK-LABEL: @partial
+// CHECK:         %[[D:.*]] = linalg.generic {{.*}}outs(%{{.*}} : tensor<64x4x2x16xf32>)
+// CHECK:           %[[BLOCK:.*]] = linalg.index 1
+// CHECK:           %[[FROM:.*]] = arith.subi %[[BLOCK]]
+// CHECK:           %[[INSIDE:.*]] = arith.cmpi ult, %[[FROM]]
+// CHECK:           %[[REST:.*]] = arith.remui %[[FROM]]
+// CHECK:           %[[FIRST:.*]] = arith.cmpi eq, %[[REST]]
+// CHECK:           %[[IS:.*]] = arith.andi %[[INSIDE]], %[[FIRST]]
+// CHECK:           arith.select %[[IS]]
+// CHECK:         %[[ALL:.*]] = tensor.collapse_shape %[[D]]
+// CHECK:         %[[REST:.*]] = tensor.extract_slice %{{.*}}[0, 0, 32] [64, 2, 32] [1, 1, 1]
+// CHECK:         %[[HEADS:.*]] = tensor.expand_shape %[[ALL]] {{\[}}[0], [1, 2]] output_shape [64, 2, 64]
+// CHECK:         %[[CUT:.*]] = tensor.extract_slice %[[HEADS]][0, 0, 0] [64, 2, 32] [1, 1, 1]
+// CHECK:         %[[Z:.*]] = tensor.expand_shape %[[CUT]]
+// CHECK:         return %[[Z]], %[[REST]]
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#half = affine_map<(m, h, p, c) -> (m, h, c)>
+#all = affine_map<(m, h, p, c) -> (m, h, p, c)>
+func.func @partial(%x: tensor<64x32xf16>, %w: tensor<128x32xf16> {alcop.weight}) -> (tensor<64x2x2x16xf32>, tensor<64x2x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x128xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %c = linalg.matmul indexing_maps = [#mk, #nk, #mn] ins(%x, %w : tensor<64x32xf16>, tensor<128x32xf16>) outs(%i : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %h = tensor.expand_shape %c [[0], [1, 2]] output_shape [64, 2, 64] : tensor<64x128xf32> into tensor<64x2x64xf32>
+  %l = tensor.extract_slice %h[0, 0, 0] [64, 2, 16] [1, 1, 1] : tensor<64x2x64xf32> to tensor<64x2x16xf32>
+  %r = tensor.extract_slice %h[0, 0, 16] [64, 2, 16] [1, 1, 1] : tensor<64x2x64xf32> to tensor<64x2x16xf32>
+  %rest = tensor.extract_slice %h[0, 0, 32] [64, 2, 32] [1, 1, 1] : tensor<64x2x64xf32> to tensor<64x2x32xf32>
+  %o = tensor.empty() : tensor<64x2x2x16xf32>
+  %z = linalg.generic {indexing_maps = [#half, #half, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%l, %r : tensor<64x2x16xf32>, tensor<64x2x16xf32>) outs(%o : tensor<64x2x2x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %1 = arith.subf %a, %b : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x2x2x16xf32>
+  return %z, %rest : tensor<64x2x2x16xf32>, tensor<64x2x32xf32>
 }
