@@ -1,14 +1,16 @@
 """Mutants of ten compiled kernels: what misbehaves on the emulator is not proven.
 
     python bench/bench_certificate_mutants.py [--most N] [--case NAME] [--state FILE]
+        [--again]
 
 Of each kernel of certificate_kernels.py N mutants (default 110, of each kind of
 certificate_mutants.py as many, where there are) are proven and run, at all sizes with
 copies that land late and early. What was tried is written to FILE, and a run that was
-interrupted goes on. Prints a row per kind and one per kernel. Columns are what came
-of runs: hazards (or a fault in shared memory), another fault (out of bounds, a
-deadlock, no end), wrong results, or clean;
-of each how many there are, and how many of them are proven, and fresh.
+interrupted goes on. --again proves what was tried before once more, but runs nothing of
+it: after a change of the prover or the checker. Prints a row per kind and one per
+kernel. Columns are what came of runs: hazards (or a fault in shared memory), another
+fault (out of bounds, a deadlock, no end), wrong results, or clean; of each how many
+there are, and how many of them are proven, and fresh.
 
 Exit status 1 where a mutant with hazards is proven, or one with a stricter wait is not.
 Faults and wrong results count apart, as far as they are no part of the claim:
@@ -43,9 +45,10 @@ def main() -> int:
     parser.add_argument("--case", choices=[c.name for c in CASES], help="only this one")
     state = Path("build/certificate_mutants.jsonl")
     parser.add_argument("--state", type=Path, default=state)
+    parser.add_argument("--again", action="store_true", help="new verdicts, old runs")
     given = parser.parse_args()
     cases = [c for c in CASES if given.case in (None, c.name)]
-    rows = list(tried(cases, given.most, given.state))
+    rows = list(tried(cases, given.most, given.state, given.again))
     show("kind", rows)
     print()
     show("kernel", rows)
@@ -54,7 +57,9 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def tried(cases: Iterable[Case], most: int, state: Path) -> Iterator[Row]:
+def tried(
+    cases: Iterable[Case], most: int, state: Path, again: bool = False
+) -> Iterator[Row]:
     """What came of each mutant, now or before."""
     from rich.progress import track
 
@@ -69,6 +74,10 @@ def tried(cases: Iterable[Case], most: int, state: Path) -> Iterator[Row]:
                 row = done.get(key)
                 if row is None:
                     row = {"key": key, **attempt(case, mutant)}
+                    print(json.dumps(row), file=file, flush=True)
+                elif again:
+                    said, is_fresh = verdict(case, mutant.text)
+                    row = {**row, "said": said, "fresh": is_fresh}
                     print(json.dumps(row), file=file, flush=True)
                 yield row
 

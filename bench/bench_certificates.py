@@ -3,9 +3,10 @@
     python bench/bench_certificates.py [--most N] [--target sm_80] [--group NAME]
 
 Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen),
-proves each, and prints a row per group: kernels, verdicts, CPU seconds of the prover
-with the check of what it proved, bytes of certificates. What is not proven is listed
-below, with its reason.
+proves each, and prints a row per group: kernels, how many are proven, those
+of them in part (see docs/certificates.md), verdicts, CPU seconds of the prover with the
+check of what it proved, bytes of certificates. What is not proven is listed below, with
+its reason.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Group:
     """What came of the kernels of one group."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
+    in_part: int = 0
     seconds: list[float] = field(default_factory=list)
     bytes_: list[int] = field(default_factory=list)
 
@@ -53,6 +55,7 @@ def main() -> None:
         for spec in specs:
             for seconds, report in verdicts(spec, given.seconds):
                 row.verdicts[report.status] += 1
+                row.in_part += bool(report.missing)
                 row.seconds.append(seconds)
                 if report.certificate is not None:
                     row.bytes_.append(len(stored([report.certificate])))
@@ -60,7 +63,10 @@ def main() -> None:
                     why = str(report.finding or report.why)
                     reasons.append(f"{spec.key} {report.entry}: {report.status}: {why}")
                     print(reasons[-1], file=sys.stderr, flush=True)
-    print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'not':>5}{'outside':>8}", end="")
+    print(
+        f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'not':>5}{'outside':>8}",
+        end="",
+    )
     print(f"{'median s':>10}{'most s':>8}{'bytes':>8}")
     for name, row in rows.items():
         show(name, row)
@@ -73,7 +79,8 @@ def show(name: str, row: Group) -> None:
     seconds = sorted(row.seconds) or [0.0]
     most = max(row.bytes_, default=0)
     print(
-        f"{name:<16}{sum(counts):>8}{counts[0]:>8}{counts[1]:>5}{counts[2]:>8}", end=""
+        f"{name:<16}{sum(counts):>8}{counts[0]:>8}{row.in_part:>6}{counts[1]:>5}{counts[2]:>8}",
+        end="",
     )
     print(f"{seconds[len(seconds) // 2]:>10.2f}{seconds[-1]:>8.2f}{most:>8}")
 

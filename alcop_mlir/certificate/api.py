@@ -53,8 +53,18 @@ class Report:
     certificate: dict[str, Any] | None = None
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """What is not shown of a kernel that uses shared memory right."""
+        if self.status != "proven":
+            return ()
+        shown = {"ends": self.is_ending, "steady": self.is_steady}
+        return tuple(name for name, is_shown in shown.items() if not is_shown)
+
+    @property
     def verdict(self) -> str:
-        """The status, with its reason where it is not proven."""
+        """The status, with its reason where it is not proven, or not all of it."""
+        if self.missing:
+            return f"proven in part: {' and '.join(self.missing)} not shown"
         if self.finding is not None:
             return f"{self.status}: {self.finding}"
         line = "" if self.line is None else f"line {self.line}: "
@@ -64,6 +74,9 @@ class Report:
         """JSON values, without the certificate."""
         found = {n: v for n, v in vars(self).items() if n != "certificate"}
         found["finding"] = None if self.finding is None else vars(self.finding)
+        found["missing"] = list(self.missing)
+        if self.missing:
+            found["status"] = "proven in part"
         return {name: value for name, value in found.items() if value is not None}
 
 

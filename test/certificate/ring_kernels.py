@@ -144,3 +144,14 @@ def misbehaves(ring: Ring, turns: int) -> bool:
         if result.hazards or not np.array_equal(out, expected):
             return True
     return False
+
+
+def steady_ring(slots: int = 3) -> str:
+    """A ring whose source is an address that goes on with each turn."""
+    text = Ring(slots, slots - 2).text()
+    text = text.replace("shl.b64 %rd23, %rd20, 8;", "")
+    text = text.replace("add.s64 %rd24, %rd5, %rd23;", "mov.b64 %rd24, %rd25;")
+    last = "add.s64 %rd10, %rd10, 1;"
+    text = text.replace(last, f"add.s64 %rd25, %rd25, 256;\n  {last}")
+    start = f"  add.s64 %rd25, %rd5, {256 * (slots - 1)};\nLOOP:"
+    return text.replace("LOOP:", start)

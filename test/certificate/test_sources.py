@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from ring_kernels import Ring
+from ring_kernels import steady_ring as ring
 
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.certificate.certificate import sealed
@@ -15,17 +15,6 @@ from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 
 ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
-
-
-def ring(slots: int = 3) -> str:
-    """A ring whose source is an address that goes on with each turn."""
-    text = Ring(slots, slots - 2).text()
-    text = text.replace("shl.b64 %rd23, %rd20, 8;", "")
-    text = text.replace("add.s64 %rd24, %rd5, %rd23;", "mov.b64 %rd24, %rd25;")
-    last = "add.s64 %rd10, %rd10, 1;"
-    text = text.replace(last, f"add.s64 %rd25, %rd25, 256;\n  {last}")
-    start = f"  add.s64 %rd25, %rd5, {256 * (slots - 1)};\nLOOP:"
-    return text.replace("LOOP:", start)
 
 
 def verdict(text: str) -> Report:
