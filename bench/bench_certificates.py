@@ -1,88 +1,91 @@
 """How many of our kernels are proven: those of `make gpu-bundle`, by group.
 
     python bench/bench_certificates.py [--most N] [--target sm_80] [--group NAME]
+        [--state FILE]
 
-Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen),
-proves each, and prints a row per group: kernels, how many are proven, those
-of them in part (see docs/certificates.md), verdicts, CPU seconds of the prover with the
-check of what it proved, bytes of certificates. What is not proven is listed below, with
-its reason.
+Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen; all
+with --most 0), proves each, and prints a row per group: kernels, how many are proven,
+those of them in part (see docs/certificates.md), verdicts, CPU seconds of the prover
+with the check of what it proved, of a check by itself, and bytes of certificates. What
+is not proven is listed below, with its reason. What was tried is written to FILE, and a
+run that was interrupted goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from alcop_mlir.certificate.api import Report
 from alcop_mlir.certificate.certificate import stored
+from alcop_mlir.checker.check import check
 from alcop_mlir.compilation import compiler, inputs
-from alcop_mlir.compilation.certification import certify_bundle
+from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import AlcopError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from bench.gpu.lists import all_items
 from bench.gpu.spec import Spec
 
-
-@dataclass
-class Group:
-    """What came of the kernels of one group."""
-
-    verdicts: Counter[str] = field(default_factory=Counter)
-    in_part: int = 0
-    seconds: list[float] = field(default_factory=list)
-    bytes_: list[int] = field(default_factory=list)
+Row = dict[str, Any]
 
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--most", type=int, default=8)
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--group", default="")
     parser.add_argument("--seconds", type=float, default=60)
+    state = Path("build/certificates.jsonl")
+    parser.add_argument("--state", type=Path, default=state)
     given = parser.parse_args()
-    rows: dict[str, Group] = {}
-    reasons: list[str] = []
-    for group, specs in chosen(given.target, given.group, given.most).items():
-        row = rows[group] = Group()
-        for spec in specs:
-            for seconds, report in verdicts(spec, given.seconds):
-                row.verdicts[report.status] += 1
-                row.in_part += bool(report.missing)
-                row.seconds.append(seconds)
-                if report.certificate is not None:
-                    row.bytes_.append(len(stored([report.certificate])))
-                if report.status != "proven":
-                    why = str(report.finding or report.why)
-                    reasons.append(f"{spec.key} {report.entry}: {report.status}: {why}")
-                    print(reasons[-1], file=sys.stderr, flush=True)
+    specs = chosen(given.target, given.group, given.most)
+    rows = list(tried(specs, given.seconds, given.state))
+    print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'not':>5}", end="")
+    print(f"{'outside':>8}{'median s':>10}{'most s':>8}{'check s':>8}{'bytes':>8}")
+    for name in dict.fromkeys(row["group"] for row in rows):
+        show(name, [row for row in rows if row["group"] == name])
+    show("all", rows)
     print(
-        f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'not':>5}{'outside':>8}",
-        end="",
+        *sorted(f"{r['key']} {r['entry']}: {r['said']}" for r in rows if r["said"]),
+        sep="\n",
     )
-    print(f"{'median s':>10}{'most s':>8}{'bytes':>8}")
-    for name, row in rows.items():
-        show(name, row)
-    print(*sorted(reasons), sep="\n")
 
 
-def show(name: str, row: Group) -> None:
+def tried(groups: dict[str, list[Spec]], seconds: float, state: Path) -> Iterator[Row]:
+    """What came of each kernel, now or before."""
+    from rich.progress import track
+
+    state.parent.mkdir(parents=True, exist_ok=True)
+    lines = state.read_text().splitlines() if state.exists() else []
+    done = {one["key"]: one["kernels"] for one in map(json.loads, lines)}
+    with state.open("a", encoding="utf-8") as file:
+        for group, specs in groups.items():
+            for spec in track(specs, group):
+                if spec.key not in done:
+                    done[spec.key] = list(verdicts(spec, seconds))
+                    kept = {"key": spec.key, "kernels": done[spec.key]}
+                    print(json.dumps(kept), file=file, flush=True)
+                yield from ({"group": group, **row} for row in done[spec.key])
+
+
+def show(name: str, rows: list[Row]) -> None:
     """One line of the table."""
-    counts = [row.verdicts[v] for v in ("proven", "not proven", "outside")]
-    seconds = sorted(row.seconds) or [0.0]
-    most = max(row.bytes_, default=0)
-    print(
-        f"{name:<16}{sum(counts):>8}{counts[0]:>8}{row.in_part:>6}{counts[1]:>5}{counts[2]:>8}",
-        end="",
-    )
-    print(f"{seconds[len(seconds) // 2]:>10.2f}{seconds[-1]:>8.2f}{most:>8}")
+    counts = Counter(row["status"] for row in rows)
+    proven = counts["proven"] + counts["proven in part"]
+    seconds = sorted(row["seconds"] for row in rows) or [0.0]
+    checks, sizes = ([row[n] for row in rows] or [0] for n in ("check", "bytes"))
+    print(f"{name:<16}{len(rows):>8}{proven:>8}{counts['proven in part']:>6}", end="")
+    print(f"{counts['not proven']:>5}{counts['outside']:>8}", end="")
+    print(f"{seconds[len(seconds) // 2]:>10.2f}{seconds[-1]:>8.2f}", end="")
+    print(f"{max(checks):>8.2f}{max(sizes):>8}")
 
 
 def chosen(target: str, group: str, most: int) -> dict[str, list[Spec]]:
@@ -95,24 +98,42 @@ def chosen(target: str, group: str, most: int) -> dict[str, list[Spec]]:
 
 
 def _some(specs: list[Spec], most: int) -> list[Spec]:
+    if not most:
+        return specs
     step = max(1.0, len(specs) / most)
     return [specs[int(i * step)] for i in range(min(most, len(specs)))]
 
 
-def verdicts(spec: Spec, seconds: float) -> list[tuple[float, Report]]:
-    """The verdict on each kernel of a spec, with the CPU seconds of all shared."""
+def verdicts(spec: Spec, seconds: float) -> Iterator[Row]:
+    """What came of each kernel of a spec."""
     schedule = Schedule.parse(spec.schedule) if spec.schedule else None
     target = find_target(spec.target)
-    options = compiler.Options(target, schedule, allow_tf32=spec.allow_tf32)
+    options = compiler.Options(
+        target, schedule, use_ptxas=False, allow_tf32=spec.allow_tf32
+    )
     try:
         made = compiler.compile_source(inputs.read_text(spec.mlir()), options)
     except AlcopError as error:
         print(f"{spec.key}: not compiled: {error}", file=sys.stderr)
-        return []
-    start = time.process_time()
-    reports = certify_bundle(made, seconds)
-    spent = (time.process_time() - start) / max(len(reports), 1)
-    return [(spent, report) for report in reports]
+        return
+    for one in launched_kernels(made):
+        ptx = made.code[one.module].ptx
+        needs = dict(one.requirements)
+        start = time.process_time()
+        report = certified(ptx, one.name, one.threads, one.shared_bytes, needs, seconds)
+        proved = time.process_time()
+        found = report.certificate
+        if found is not None:
+            check(ptx, found)
+        yield {
+            "key": spec.key,
+            "entry": report.entry,
+            "status": report.to_json()["status"],
+            "said": "" if report.verdict == "proven" else report.verdict,
+            "seconds": proved - start,
+            "check": time.process_time() - proved,
+            "bytes": 0 if found is None else len(stored([found])),
+        }
 
 
 if __name__ == "__main__":
