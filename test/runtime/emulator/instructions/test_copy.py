@@ -50,6 +50,20 @@ def test_cp_async_fills_with_zeros(cache: str, size: int, visibility: str) -> No
     run_warp(copy_body(copy, size), given, wanted.reshape(-1), visibility=visibility)
 
 
+@pytest.mark.parametrize("wanted", [None, 5, 16])
+def test_cp_async_with_a_cache_policy(wanted: int | None) -> None:
+    """The policy is the last operand, and no source size."""
+    count = "" if wanted is None else f"{wanted}, "
+    copy = f"""
+    createpolicy.fractional.L2::evict_last.b64 %w7, 1.0;
+    cp.async.cg.shared.global.L2::cache_hint [%w9], [%w8], 16, {count}%w7;
+    """
+    given = random_bytes(512)
+    expected = given.reshape(32, 16).copy()
+    expected[:, 16 if wanted is None else wanted :] = 0
+    run_warp(copy_body(copy, 16), given, expected.reshape(-1))
+
+
 def test_cp_async_ignored_source() -> None:
     """ignore-src: the predicate's lanes get zeros."""
     copy = """

@@ -62,7 +62,8 @@ def issue_copy(t: Translator, ins: Instruction) -> Op:
 
 def _wanted_bytes(t: Translator, ins: Instruction, size: int) -> Read | None:
     """The optional operand, src-size or ignore-src: how many bytes are copied."""
-    if len(ins.operands) < 4:
+    has_policy = "L2::cache_hint" in ins.parts  # the last one; it changes no result
+    if len(ins.operands) - has_policy < 4:
         return None
     operand = ins.operands[3]
     name = getattr(operand, "name", "")
