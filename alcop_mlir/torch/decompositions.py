@@ -94,7 +94,7 @@ def attention(
 ) -> Tensor:
     """softmax(query key^T * scale + mask) value, softmax in f32.
 
-    A row that `attn_mask` hides whole is NaN, as torch documents for its own formula.
+    A row that `attn_mask` hides whole is 0, as torch computes it.
     """
     if dropout_p:
         return functional.scaled_dot_product_attention(
@@ -111,7 +111,9 @@ def attention(
         scores = torch.where(attn_mask, scores, -math.inf)
     elif attn_mask is not None:
         scores = scores + attn_mask
-    return matmul(softmax(scores, -1, False).to(query.dtype), value)
+    # Of a causal mask each row sees a column.
+    weighted = softmax if attn_mask is None or is_causal else safe_softmax
+    return matmul(weighted(scores, -1).to(query.dtype), value)
 
 
 def _repeated(x: Tensor, heads: int) -> Tensor:
@@ -127,12 +129,22 @@ def _causal(rows: int, columns: int, device: torch.device) -> Tensor:
     return torch.arange(columns, device=device) <= row
 
 
-def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+def softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     """aten._softmax: the largest by amax, which needs no place of it."""
     wide = _wide(x)
     powers = torch.exp(wide - torch.amax(wide, dim, keepdim=True))
     result = powers / powers.sum(dim, keepdim=True)
     return result if half_to_float else result.to(x.dtype)
+
+
+def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """aten._safe_softmax: rows of -inf are 0."""
+    wide = _wide(x if dtype is None else x.to(dtype))
+    largest = torch.amax(wide, dim, keepdim=True)
+    powers = torch.exp(wide - largest)
+    result = powers / powers.sum(dim, keepdim=True)
+    result = torch.where(largest == -math.inf, 0.0, result)
+    return result.to(x.dtype if dtype is None else dtype)
 
 
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
@@ -368,6 +380,7 @@ def aten() -> dict[Any, Callable[..., Any]]:
         ops.addmm.default: addmm,
         ops._scaled_mm.default: scaled_mm,
         ops._softmax.default: softmax,
+        ops._safe_softmax.default: safe_softmax,
         ops._log_softmax.default: log_softmax,
         ops.native_layer_norm.default: layer_norm,
         ops.native_group_norm.default: group_norm,

@@ -61,6 +61,32 @@ def _sigmoid(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.sigmoid(q @ k.transpose(-1, -2) * HEAD**-0.5 - 3.0) @ v
 
 
+def _masked(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """Rows that see nothing are 0."""
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+
+def _masked_step(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """The same of one row, and keys that several blocks share out."""
+    return _masked(q, k, v, bias)
+
+
+def _nothing_seen(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """As torch takes its safe softmax apart."""
+    scores = q @ k.transpose(-1, -2) * HEAD**-0.5 + bias
+    weights = torch.softmax(scores, -1)
+    seen = torch.any(~scores.eq(-torch.inf), -1, keepdim=True)
+    return torch.where(~seen, torch.zeros_like(weights), weights) @ v
+
+
+def _hiding(rows: int, columns: int) -> Tensor:
+    """A bias of two sequences, with a row that hides all, and one that hides most."""
+    bias = torch.randn(2, 1, rows, columns)
+    bias[1, :, rows // 2] = -torch.inf
+    bias[0, :, rows // 2, 5:] = -torch.inf
+    return bias.half()
+
+
 def _packed(x: Tensor) -> Tensor:
     """Queries, keys and values as one contraction writes them; rows of all heads."""
     q, k, v = (
@@ -88,6 +114,16 @@ CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
     _difference: (3, _heads(5)),
     _window: (1, _heads()),
     _sigmoid: (2, _heads()),  # few scores: more would be one kernel
+    _masked: (1, (*_heads(), _hiding(TOKENS, TOKENS))),
+    _masked_step: (
+        2,
+        (
+            torch.randn(2, 2, 1, HEAD).half(),
+            *(torch.randn(2, 2, 2048, HEAD).half() for _ in "kv"),
+            _hiding(1, 2048),
+        ),
+    ),
+    _nothing_seen: (1, (*_heads(), _hiding(TOKENS, TOKENS))),
     _packed: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
     _packed_apart: (1, (torch.randn(N, TOKENS, 3 * HEADS * HEAD).half(),)),
     _batch_first: (3, (torch.randn(N, TOKENS, HEADS * 32).half(),)),

@@ -5,7 +5,8 @@ times what is the same for all of a row. It splits into f(X) * h(R), f(x) = exp(
 and h(r) = exp(-c * r), which has an inverse: what was summed with a smaller R is
 multiplied by h(new R) / h(old R) = W(old R, new R). That is at most 1, as W is, which
 so never overflows the type that is multiplied. What multiplies or divides a whole row
-commutes past the reductions along it.
+commutes past the reductions along it, and so does what makes a whole row 0, as where a
+mask hides all of it.
 
 exp(c * (x - r)) = exp2(c' * (x - r)) with c' = c * log2(e). Where X multiplies by a
 positive constant, c' takes that, as the maximum of x is r divided by it: tile code
@@ -62,7 +63,7 @@ class Rows:
 def found_exponential(weight: Element, row: int) -> Exponential:
     """The exponential that a weight is, but for what its whole row shares."""
     while weight.name not in _BASES:
-        varying, _ = _multiplied(weight, row)
+        varying = _varying(weight, row)
         if varying is None:
             raise NoChainError(
                 "weights depend on reductions, but are no exponentials of what the "
@@ -98,11 +99,11 @@ def commuted(
     """What is done to the exponential is done to the sum over n instead."""
     if weight is exponential.weight:
         return contracted
-    varying, shared = _multiplied(weight, row)
+    varying = _varying(weight, row)
     assert varying is not None  # `found_exponential` went this way
-    assert shared is not None
     inner = commuted(varying, exponential, contracted, row, pool)
-    return pool.op(weight.name, (inner, shared), weight.type, dict(weight.detail))
+    operands = tuple(inner if one is varying else one for one in weight.operands)
+    return pool.op(weight.name, operands, weight.type, dict(weight.detail))
 
 
 def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) -> Rows:
@@ -142,15 +143,25 @@ def found_rows(exponential: Exponential, result: Element, row: int, pool: Pool) 
     return Rows(elements, maximum, weights, scale, tuple(totals), result)
 
 
-def _multiplied(weight: Element, row: int) -> tuple[Element | None, Element | None]:
-    """What differs along a row, and what else multiplies or divides it."""
-    if weight.name not in (_MULTIPLY, _DIVIDE):
-        return None, None
-    one, other = weight.operands
-    if row not in other.loops:
-        return one, other
-    is_swapped = weight.name == _MULTIPLY and row not in one.loops
-    return (other, one) if is_swapped else (None, None)
+def _varying(weight: Element, row: int) -> Element | None:
+    """What differs along a row, of what all else is the same for the whole row.
+
+    That is what a number multiplies or divides, or what is not 0 if a condition holds.
+    """
+    varying = [one for one in weight.operands if row in one.loops]
+    if len(varying) != 1 or not _is_linear_in(weight, varying[0]):
+        return None
+    return varying[0]
+
+
+def _is_linear_in(weight: Element, varying: Element) -> bool:
+    """Whether what it makes of a sum is the sum of what it makes of the terms."""
+    if weight.name == _DIVIDE:
+        return weight.operands[0] is varying
+    if weight.name == _SELECT and varying in weight.operands[1:]:
+        (other,) = (one for one in weight.operands[1:] if one is not varying)
+        return other.name == "constant" and other.detail == 0
+    return weight.name == _MULTIPLY
 
 
 def _scaled_by(element: Element) -> tuple[Element, float]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from alcop_mlir.analysis.chains import integers
+from alcop_mlir.analysis.chains import hidden_rows, integers
 from alcop_mlir.analysis.chains.elements import (
     BOOLEAN,
     FLOAT,
@@ -213,7 +213,7 @@ class _Body:
         name = "" if combine is None else combine.name
         own = output.argument
         operands = [] if combine is None else list(combine.operands)
-        if name not in (*MAXIMA, SUM) or own not in operands:
+        if name not in (*MAXIMA, SUM, *hidden_rows.COMBINED) or own not in operands:
             raise NotFollowedError("rows are combined by neither maximum nor sum")
         terms = [one for one in operands if one != own]
         if len(terms) != 1 or sum(1 for _ in own.uses) != 1:
@@ -221,10 +221,14 @@ class _Body:
         start = filled(output.value)
         if start is None:
             raise NotFollowedError("a reduction does not start from a constant")
-        term = self._value(terms[0])
+        term, row = self._value(terms[0]), self.follower.row
+        if term.type == BOOLEAN:
+            found = hidden_rows.of_maximum(name, term, start, row, self.follower.pool)
+            if found is not None:
+                return found
         if term.type != FLOAT:
             raise NotFollowedError(f"elements of {term.type} are reduced")
-        return self.follower.pool.reduction(term, name, start, self.follower.row)
+        return self.follower.pool.reduction(term, name, start, row)
 
     def _loops(self) -> dict[int | None, Index]:
         """The index that each loop of the op is."""

@@ -18,7 +18,7 @@ from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE
 from alcop_mlir.transforms.chains.chain_matrices import ChainMatrix, contract
-from alcop_mlir.transforms.chains.chain_parts import Partials, spoiled
+from alcop_mlir.transforms.chains.chain_parts import Partials, hidden, spoiled
 from alcop_mlir.transforms.chains.row_powers import (
     first_maximum,
     row_powers,
@@ -394,6 +394,7 @@ class ChainLoop:
         if rows:
             maximum, total = self._with_columns(rows[0], rows[2])
             if chain.start == -math.inf:
+                maximum = hidden(chain, maximum, total)
                 total, accumulators = spoiled(
                     chain, total, accumulators, lambda one: self._along(one, chain.d)
                 )

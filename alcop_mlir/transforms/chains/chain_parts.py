@@ -19,7 +19,7 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, linalg, memref, vector
 from alcop_mlir.passes import build
-from alcop_mlir.transforms.chains.row_powers import row_powers
+from alcop_mlir.transforms.chains.row_powers import row_powers, splat
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain
 from alcop_mlir.transforms.linalg.matrices import view
 
@@ -165,8 +165,20 @@ def _merged(
         for parts in (totals, accumulators)
     )
     if chain.start == -math.inf:
+        maximum = hidden(chain, maximum, total)
         total, contracted = spoiled(chain, total, contracted, lambda one: one)
     return {"contracted": contracted, "maximum": maximum, "total": total}
+
+
+def hidden(chain: TiledChain, maximum: ir.Value, total: ir.Value) -> Any:
+    """The maximum of a row, which is -inf where all its weights are 0.
+
+    Rows start from the least float, see `row_powers.py`.
+    """
+    if "maximum" not in chain.steps["result"].sources:
+        return maximum
+    nothing = arith.cmpf(arith.CmpFPredicate.OEQ, total, splat(total.type, 0.0))
+    return arith.select(nothing, splat(maximum.type, -math.inf), maximum)
 
 
 def spoiled(
