@@ -305,10 +305,7 @@ def _warpgroup_cost(schedule: Schedule, target: Target, shared: int) -> Resource
         multiple of what a swizzle repeats after
     """
     if not target.has_wgmma:
-        raise ConfigError(
-            f"schedule '{schedule}' needs wgmma, which {target.name} does not have: "
-            "compile for sm_90a, or leave the engine out"
-        )
+        raise ConfigError(no_wgmma(f"schedule '{schedule}'", target))
     needed = shared + SHARED_BYTES_OF_RINGS
     if needed > target.shared_bytes_per_block:
         raise ConfigError(
@@ -338,6 +335,14 @@ def _warpgroup_cost(schedule: Schedule, target: Target, shared: int) -> Resource
             max(1, target.registers_per_sm // (threads * of_all)),
             target.shared_bytes_per_sm // (needed + SHARED_BYTES_RESERVED_PER_BLOCK),
         ),
+    )
+
+
+def no_wgmma(what: str, target: Target) -> str:
+    """The message that `what` needs wgmma, on a target without it."""
+    return (
+        f"{what} needs wgmma, which {target.name} does not have: compile for sm_90a, "
+        "or leave the engine out"
     )
 
 

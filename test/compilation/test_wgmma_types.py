@@ -304,7 +304,8 @@ def test_rows_across_k_are_multiplied_by_mma_sync(
     schedule = schedule_of(case, 64, 64, "16,64", 128, "2,2")
     bundle = compiled(case.text(m, n, k), schedule)
     assert (
-        "mma.sync instead of wgmma: is not computed by wgmma: an operand of f8E5M2 is "
+        "mma.sync instead of wgmma: 'vector.contract' is not computed by wgmma: an "
+        "operand of f8E5M2 is "
         "stored across K, expected along K, or f16 or bf16"
     ) in capfd.readouterr().err
     assert "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2" in code(bundle)

@@ -36,6 +36,8 @@ from alcop_mlir.bindings import ir
 
 MAX_RANK = 5
 MAX_BOX = 256  # elements along each dimension
+MAX_EXTENT = 1 << 32  # elements of the memref along each dimension
+MAX_DISTANCE = 1 << 40  # bytes: those of its rows are less, and more than 0
 ALIGNMENT = 16  # bytes, of the memref and of the distances of its rows
 ROWS_OF_PATTERN = 8  # of a swizzle
 SWIZZLES = (128, 64, 32)  # bytes that a pattern is wide; the rows of a box
@@ -244,5 +246,27 @@ def unfit(memref: ir.Value, box: tuple[int, ...], size: int) -> str | None:
             return (
                 f"dimension {number} of {kind} has a distance that is a multiple of "
                 f"{distance} bytes, {ALIGNMENT} are needed"
+            )
+    return beyond_limits(kind, size)
+
+
+def beyond_limits(kind: ir.Type, size: int) -> str | None:
+    """Which limit of tensor maps the known extents and distances of a memref exceed.
+
+    size: bytes of an element. What is known at run time only is looked at there.
+    """
+    for number in range(kind.rank):
+        if not kind.is_dynamic_dim(number) and kind.shape[number] > MAX_EXTENT:
+            return (
+                f"dimension {number} of {kind} has {kind.shape[number]} elements, a "
+                f"tensor map has at most {MAX_EXTENT}"
+            )
+    strides, _ = kind.get_strides_and_offset()
+    for number, stride in enumerate(strides[:-1]):
+        is_known = not kind.is_dynamic_stride_or_offset(stride)
+        if is_known and not 0 < stride * size < MAX_DISTANCE:
+            return (
+                f"dimension {number} of {kind} has a distance of {stride * size} "
+                f"bytes, a tensor map has more than 0 and less than {MAX_DISTANCE}"
             )
     return None

@@ -14,6 +14,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.resources import no_wgmma
 from alcop_mlir.schedule import WGMMA, Decision, Partial, Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.schedules.default_schedule import (
@@ -208,7 +209,25 @@ def completed(
             refusal = refusal or error
         else:
             return schedule
-    raise PassError(contraction.op, str(refusal)) from refusal
+    why = _why_not_as_asked(contraction, target, asked) or str(refusal)
+    raise PassError(contraction.op, why) from refusal
+
+
+def _why_not_as_asked(
+    contraction: Contraction, target: Target, asked: Partial
+) -> str | None:
+    """Why no schedule for wgmma has what is asked for, where that is for wgmma.
+
+    Else the message would be of the tiles of another engine, which nobody asked for.
+    """
+    if asked.values.engine != WGMMA or "warp" in asked.names:
+        return None
+    if not target.has_wgmma:
+        return no_wgmma(f"schedule '{asked}'", target)
+    found = _by_wgmma(contraction, target)
+    if isinstance(found, Schedule):
+        return None
+    return f"schedule '{asked}' asks for wgmma, but {found}: leave the engine out"
 
 
 def _carried(contraction: Contraction) -> Partial | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from alcop_mlir.analysis.ir.alignment import element_bytes
+from alcop_mlir.analysis.layout.tensor_boxes import beyond_limits
 from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS, ROUNDED_INPUTS
 from alcop_mlir.target import CP_ASYNC_BYTES
@@ -60,6 +62,10 @@ def _unfit_arrays(contraction: Contraction) -> str:
             )
     if rank > _LARGEST_RANK:
         return f"it has {rank} dimensions, a tensor map has at most {_LARGEST_RANK}"
+    kinds = [operand.type for operand in list(contraction.op.operands)[:2]]
+    beyond = filter(None, (beyond_limits(one, element_bytes(one)) for one in kinds))
+    if (why := next(beyond, None)) is not None:
+        return why
     if "m" not in contraction.lhs:
         return "A is a vector"
     if any(letter not in contraction.out_loops for letter, _ in contraction.batches):

@@ -27,7 +27,7 @@ func.func @unaligned_rows(%A: memref<64x258xf16>, %B: memref<64x256xf16>, %C: me
     %b = memref.alloc() : memref<64x64xf16, #ws>
     %sum = scf.for %k = %c0 to %c256 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x258xf16> to memref<64x64xf16, strided<[258, 1], offset: ?>>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: cannot be a copy by TMA: dimension 0 of memref<64x258xf16> has a distance that is a multiple of 516 bytes, 16 are needed}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'memref.copy' cannot be a copy by TMA: dimension 0 of memref<64x258xf16> has a distance that is a multiple of 516 bytes, 16 are needed}}
       memref.copy %ga, %a : memref<64x64xf16, strided<[258, 1], offset: ?>> to memref<64x64xf16, #ws>
       %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
       memref.copy %gb, %b : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
@@ -81,7 +81,7 @@ func.func @other_rows(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: memref
       %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
         %fa = vector.transfer_read %a[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
         %fb = vector.transfer_read %b[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<64x16xf16>
-        // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is not computed by wgmma: rows of a warp are not 16 times the number of the warp}}
+        // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'vector.contract' is not computed by wgmma: rows of a warp are not 16 times the number of the warp}}
         %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
         scf.yield %s : vector<16x64xf32>
       }
@@ -127,7 +127,7 @@ func.func @read_otherwise(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: me
       gpu.barrier
       // expected-remark @below {{not pipelined (rule 3): the loop also reads its shared buffers in ways that are not pipelined}}
       %one = vector.transfer_read %a[%row, %c0], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is in the loop, expected copies and contractions alone}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'vector.transfer_write' is in the loop, expected copies and contractions alone}}
       vector.transfer_write %one, %D[%row, %c0] {in_bounds = [true, true]} : vector<16x16xf16>, memref<64x64xf16>
       %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
         %fa = vector.transfer_read %a[%row, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
@@ -169,7 +169,7 @@ func.func @barrier_before(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: me
     %row = arith.muli %warp, %c16 : index
     %a = memref.alloc() : memref<64x64xf16, #ws>
     %b = memref.alloc() : memref<64x64xf16, #ws>
-    // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is a barrier of all warps outside of the loop}}
+    // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'gpu.barrier' is a barrier of all warps outside of the loop}}
     gpu.barrier
     %sum = scf.for %k = %c0 to %c256 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
@@ -220,7 +220,7 @@ func.func @loaded_address(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: me
     %b = memref.alloc() : memref<64x64xf16, #ws>
     %sum = scf.for %k = %c0 to %c256 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[%i, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: its address needs 'memref.load', which one role does}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'memref.copy' needs 'memref.load' for its address, which one role does}}
       memref.copy %ga, %a : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
       %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
       memref.copy %gb, %b : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
@@ -267,7 +267,7 @@ func.func @smaller_tile(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: memr
     %b = memref.alloc() : memref<64x64xf16, #ws>
     %sum = scf.for %k = %c0 to %c256 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[0, %k] [64, 32] [1, 1] : memref<64x256xf16> to memref<64x32xf16, strided<[256, 1], offset: ?>>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: cannot be a copy by TMA: the extent of the tile along dimension 1 is neither 64 nor what is left of the memref}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'alcop.copy' cannot be a copy by TMA: the extent of the tile along dimension 1 is neither 64 nor what is left of the memref}}
       "alcop.copy"(%ga, %a) : (memref<64x32xf16, strided<[256, 1], offset: ?>>, memref<64x64xf16, #ws>) -> ()
       %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
       memref.copy %gb, %b : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
@@ -361,7 +361,7 @@ func.func @uneven_blocks(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: mem
     %row = arith.muli %warp, %c16 : index
     %a = memref.alloc() : memref<64x64xf16, #ws>
     %b = memref.alloc() : memref<64x64xf16, #ws>
-    // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: may run more often in one block than in others of its cluster}}
+    // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'scf.for' may run more often in one block than in others of its cluster}}
     %sum = scf.for %k = %c0 to %end step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
       memref.copy %ga, %a : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
@@ -419,7 +419,7 @@ func.func @computed_b(%A: memref<64x512xf16>, %B: memref<64x512xf32>, %C: memref
         %wa = vector.transfer_read %a[%row, %kk], %pa {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
         %wb = vector.transfer_read %b[%c0, %kk], %pb {in_bounds = [true, true]} : memref<64x64xf32, #ws>, vector<64x16xf32>
         %fb = arith.truncf %wb : vector<64x16xf32> to vector<64x16xf16>
-        // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: is not computed by wgmma: B is computed, which wgmma takes of A alone}}
+        // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'vector.contract' is not computed by wgmma: B is computed, which wgmma takes of A alone}}
         %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %wa, %fb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
         scf.yield %s : vector<16x64xf32>
       }
@@ -460,7 +460,7 @@ func.func @wide_rows(%A: memref<64x512xf32>, %B: memref<64x512xf16>, %C: memref<
     %b = memref.alloc() : memref<64x64xf16, #ws>
     %sum = scf.for %k = %c0 to %c512 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x512xf32> to memref<64x64xf32, strided<[512, 1], offset: ?>>
-      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: rows of the tile that A is computed of have 256 bytes, expected 128 at most}}
+      // expected-remark @below {{no roles of warps, and mma.sync instead of wgmma: 'memref.copy' copies rows of 256 bytes that A is computed of, expected 128 at most}}
       memref.copy %ga, %a : memref<64x64xf32, strided<[512, 1], offset: ?>> to memref<64x64xf32, #ws>
       %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x512xf16> to memref<64x64xf16, strided<[512, 1], offset: ?>>
       memref.copy %gb, %b : memref<64x64xf16, strided<[512, 1], offset: ?>> to memref<64x64xf16, #ws>

@@ -86,3 +86,14 @@ func.func @no_sizes(%a: f16 {alcop.size_range = [[1, 64]]}) {
 func.func @range_against_promise(%A: memref<?x?xf16> {alcop.size_range = [[1, 9], [3, 5]], alcop.row_alignment = 16}) {
   return
 }
+
+// -----
+
+// Of what is asked for, not of the warps of another engine.
+func.func @no_wgmma(%a: memref<256x256xf16>, %c: memref<256x256xf32>) {
+  // expected-error @+1 {{schedule 'engine=wgmma' needs wgmma, which sm_80 does not have: compile for sm_90a, or leave the engine out}}
+  linalg.matmul {alcop.contraction = #alcop.contraction<{init = "read", lhs = "mk", rhs = "kn"}>,
+                 alcop.schedule = #alcop.schedule<{engine = "wgmma"}>}
+    ins(%a, %a : memref<256x256xf16>, memref<256x256xf16>) outs(%c : memref<256x256xf32>)
+  return
+}

@@ -75,7 +75,8 @@ def plan_roles(limits: Limits, plan: KernelPlan) -> None:
             plan.clamped.append((pipelined.loop, f"no tiles in turn: {no_turns}"))
         found = role_plan(pipelined, limits.roles, limits.noalias_arguments, turns)
         if isinstance(found, Rejected):
-            text = f"no roles of warps, and mma.sync instead of wgmma: {found.reason}"
+            why = f"'{found.op.name}' {found.reason}"
+            text = f"no roles of warps, and mma.sync instead of wgmma: {why}"
             plan.clamped.append((found.op, text))
         else:
             plan.roles[pipelined.loop] = found
@@ -184,7 +185,7 @@ def _unfit_copies(pipelined: PipelinedLoop) -> Rejected | None:
         maker = _impure_maker(boxes, pipelined.loop)
         if maker is not None:
             return Rejected(
-                op, f"its address needs '{maker.name}', which one role does"
+                op, f"needs '{maker.name}' for its address, which one role does"
             )
     planned = set(pipelined.ops)
     for op in _ops(pipelined.loop):
@@ -247,7 +248,7 @@ def _unfit_boxes(pipelined: PipelinedLoop, buffer: Any) -> Rejected | None:
             row = boxes.columns * boxes.count * element_bytes(buffer.type)
             return Rejected(
                 copy,
-                f"rows of the tile that A is computed of have {row} bytes, expected "
+                f"copies rows of {row} bytes that A is computed of, expected "
                 f"{boxes.swizzle} at most",
             )
     return None
