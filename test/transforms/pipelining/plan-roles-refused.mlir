@@ -480,3 +480,47 @@ func.func @wide_rows(%A: memref<64x512xf32>, %B: memref<64x512xf16>, %C: memref<
   } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma"}>}
   return
 }
+
+// -----
+
+// Fewer groups in flight than asked for: a slot that a group reads is not free.
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @two_slots(%A: memref<64x256xf16>, %B: memref<64x256xf16>, %C: memref<64x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %c256 = arith.constant 256 : index
+  %pad = arith.constant 0.0 : f16
+  %zero = arith.constant dense<0.0> : vector<16x64xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %warp = arith.divui %tx, %c32 : index
+    %row = arith.muli %warp, %c16 : index
+    %a = memref.alloc() : memref<64x64xf16, #ws>
+    %b = memref.alloc() : memref<64x64xf16, #ws>
+    // expected-remark @below {{1 register stages instead of 3: 2 groups of wgmma in flight need a ring of 4 slots, it has 2}}
+    %sum = scf.for %k = %c0 to %c256 step %c64 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
+      %ga = memref.subview %A[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
+      memref.copy %ga, %a : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
+      %gb = memref.subview %B[0, %k] [64, 64] [1, 1] : memref<64x256xf16> to memref<64x64xf16, strided<[256, 1], offset: ?>>
+      memref.copy %gb, %b : memref<64x64xf16, strided<[256, 1], offset: ?>> to memref<64x64xf16, #ws>
+      gpu.barrier
+      %next = scf.for %kk = %c0 to %c64 step %c16 iter_args(%part = %acc) -> (vector<16x64xf32>) {
+        %fa = vector.transfer_read %a[%row, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<16x16xf16>
+        %fb = vector.transfer_read %b[%c0, %kk], %pad {in_bounds = [true, true]} : memref<64x64xf16, #ws>, vector<64x16xf16>
+        %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %part : vector<16x16xf16>, vector<64x16xf16> into vector<16x64xf32>
+        scf.yield %s : vector<16x64xf32>
+      }
+      gpu.barrier
+      scf.yield %next : vector<16x64xf32>
+    }
+    vector.transfer_write %sum, %C[%row, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<64x64xf32>
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [2, 3], engine = "wgmma"}>}
+  return
+}

@@ -78,8 +78,19 @@ def plan_roles(limits: Limits, plan: KernelPlan) -> None:
             why = f"'{found.op.name}' {found.reason}"
             text = f"no roles of warps, and mma.sync instead of wgmma: {why}"
             plan.clamped.append((found.op, text))
-        else:
-            plan.roles[pipelined.loop] = found
+            continue
+        plan.roles[pipelined.loop] = found
+        left = found.plan.streams[-1].in_flight
+        if left == pipelined.stages - 2 < limits.roles:
+            plan.clamped.append((pipelined.loop, _fewer(left, limits.roles)))
+
+
+def _fewer(left: int, asked: int) -> str:
+    """A remark where a ring has fewer slots than the groups of wgmma need."""
+    return (
+        f"{left + 1} register stages instead of {asked + 1}: {asked} groups of wgmma "
+        f"in flight need a ring of {asked + 2} slots, it has {left + 2}"
+    )
 
 
 def role_plan(
