@@ -47,6 +47,39 @@ def _run(text: str, mode: str, *arrays: Array) -> int:
     return len(bundle.functions[0].kernels)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_what_combines_two_statistics_is_one_kernel(mode: str) -> None:
+    """As a divergence of two distributions: each is computed of its own rows first."""
+    softmax = "linalg.softmax dimension(1) ins(%{0} : {1}) outs(%e : {1}) -> {1}"
+    kind = "tensor<6x96xf32>"
+    text = f"""
+func.func @f(%x: {kind}, %y: {kind}) -> tensor<6xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {kind}
+  %p = {softmax.format("x", kind)}
+  %q = {softmax.format("y", kind)}
+  %d = linalg.generic {{indexing_maps = [{_ALL}, {_ALL}, {_ALL}],
+    iterator_types = ["parallel", "parallel"]}}
+    ins(%p, %q : {kind}, {kind}) outs(%e : {kind}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %0 = arith.divf %a, %b : f32
+    %1 = math.log %0 : f32
+    %2 = arith.mulf %a, %1 : f32
+    linalg.yield %2 : f32
+  }} -> {kind}
+  %g = tensor.empty() : tensor<6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%g : tensor<6xf32>) -> tensor<6xf32>
+  %s = linalg.reduce {{ arith.addf }} ins(%d : {kind}) outs(%f : tensor<6xf32>)
+    dimensions = [1]
+  return %s : tensor<6xf32>
+}}"""
+    x, y = np.random.default_rng(0).uniform(-2, 2, (2, 6, 96)).astype("f4")
+    found = np.zeros(6, "f4")
+    assert _run(text, mode, x, y, found) == 1
+    p, q = (np.exp(one) / np.exp(one).sum(1, keepdims=True) for one in (x, y))
+    np.testing.assert_allclose(found, (p * np.log(p / q)).sum(1), rtol=1e-4)
+
+
 def test_reductions_that_start_from_one_fill_are_apart() -> None:
     """Rows, then columns, then rows: one fill is no buffer with two lives."""
     program = alcop_mlir.compile(

@@ -241,7 +241,10 @@ class _Groups:
             if not wanted:
                 return members
             tried.add(wanted[0])
-            members = self._grown(members, wanted[:1], shape) or members
+            more = self._grown(members, wanted[:1], shape)
+            if more is not None:  # who read what others write may be a member now
+                members = more
+                tried.clear()
 
     def _grown(
         self, members: list[Member], ops: list[ir.Operation], shape: _Shape
