@@ -98,8 +98,7 @@ def _window(ins: Instruction) -> int:
 
 def _address(t: Translator, operand: Operand, ins: Instruction) -> Read:
     """A shared address in a register, or that of a variable, plus a number."""
-    wide = ins.parts[-1] == "u64"
-    scalar = U64T if wide else U32T
+    scalar = U64T if ins.type.size == U64T.size else U32T
     if isinstance(operand, Address) or (
         isinstance(operand, Name) and t.address_of(operand.name) is not None
     ):

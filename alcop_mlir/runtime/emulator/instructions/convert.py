@@ -79,8 +79,8 @@ def move(t: Translator, ins: Instruction) -> Op:
 def _move_elements(
     t: Translator, ins: Instruction, to: Sequence[Operand], source: Name
 ) -> Op:
-    """mov.v4.u32 of a special register such as %tid, whose fourth element is 0."""
-    given = (*(Name(f"{source.name}.{axis}") for axis in "xyz"), Integer(0))
+    """mov.v4.u32 of a special register such as %tid."""
+    given = [Name(f"{source.name}.{axis}") for axis in "xyzw"]
     ops = [
         t.assign(ins, item, ins.type.dtype, lambda x: x, t.read(one, ins.type, ins))
         for item, one in zip(to, given, strict=True)
@@ -145,6 +145,7 @@ def convert(t: Translator, ins: Instruction) -> Op:
     known = [SCALARS[p] for p in ins.parts[1:] if p in SCALARS]
     if len(known) != 2:
         raise unsupported(ins)
+    t = t.relaxed()
     to, of = known
     if to.half is None:
         return t.compute(ins, to.dtype, _conversion(ins, to, of), of)

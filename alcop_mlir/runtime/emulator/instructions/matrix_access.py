@@ -70,10 +70,19 @@ def _only_shared(cohort: Cohort, mask: Mask, address: Array, ins: Instruction) -
     return address
 
 
+def _registers(ins: Instruction, operand: Operand, count: int) -> tuple[Operand, ...]:
+    """One register for each matrix."""
+    found = elements(operand)
+    if len(found) != count:
+        raise unsupported(ins, f"expected a vector of {count} registers")
+    return found
+
+
 def load_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
-    writes = [t.writer(o, U32, ins) for o in elements(ins.operands[0])]
+    registers = _registers(ins, ins.operands[0], count)
+    writes = [t.writer(o, U32, ins) for o in registers]
     lanes_of = _matrix_rows(t, ins, ins.operands[1], count)
 
     def run(cohort: Cohort, mask: Mask) -> None:
@@ -114,7 +123,7 @@ def _origins(parts: list[Unwritten], count: int, transposed: bool) -> list[Array
 def store_matrix(t: Translator, ins: Instruction) -> Op:
     count = _matrix_count(ins)
     transposed = "trans" in ins.parts
-    reads = [t.read(o, B32, ins) for o in elements(ins.operands[1])]
+    reads = [t.read(o, B32, ins) for o in _registers(ins, ins.operands[1], count)]
     lanes_of = _matrix_rows(t, ins, ins.operands[0], count)
 
     def run(cohort: Cohort, mask: Mask) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import (
     MOVED_AS,
+    Array,
     pack,
     parts,
 )
@@ -91,7 +92,8 @@ def load(t: Translator, ins: Instruction) -> Op:
         return _load_parameter(t, ins, parameter, items)
     address, _ = t.base_address(source, ins)
     part = _extended(scalar)
-    writes = [t.writer(item, scalar.unsigned, ins) for item in items]
+    relaxed = t.relaxed()
+    writes = [relaxed.writer(item, scalar.unsigned, ins) for item in items]
     used = _used(t, items, scalar.size)
     how = {"reaches": reaches_cluster(ins), "order": flags.order_of(ins)}
 
@@ -130,6 +132,10 @@ def _named_parameter(t: Translator, source: Operand) -> int | None:
     return None if base is None else base + source.offset
 
 
+def _same(x: Array) -> Array:
+    return x
+
+
 def _load_parameter(
     t: Translator, ins: Instruction, offset: int, items: tuple[Operand, ...]
 ) -> Op:
@@ -139,8 +145,9 @@ def _load_parameter(
     if len(data) < stop - offset:
         raise unsupported(ins, "it reads past the end of the parameters")
     values = np.frombuffer(data, _extended(scalar))
+    relaxed = t.relaxed()
     ops = [
-        t.assign(ins, item, values.dtype, lambda x: x, constant(values[i : i + 1]))
+        relaxed.assign(ins, item, values.dtype, _same, constant(values[i : i + 1]))
         for i, item in enumerate(items)
     ]
     if len(ops) == 1:
@@ -159,7 +166,8 @@ def store(t: Translator, ins: Instruction) -> Op:
     space = memory_space(t, ins, target)
     address, _ = t.base_address(target, ins)
     raw = SCALARS[f"b{ins.type.bits}"]
-    reads = [t.read(item, raw, ins) for item in items]
+    relaxed = t.relaxed()
+    reads = [relaxed.read(item, raw, ins) for item in items]
     whole = MOVED_AS[size]
     how = {"reaches": reaches_cluster(ins), "order": flags.order_of(ins)}
 

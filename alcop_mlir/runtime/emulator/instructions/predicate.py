@@ -77,12 +77,10 @@ def _comparison(ins: Instruction, scalar: Scalar) -> Function:
 
 def _combination(ins: Instruction) -> tuple[Function, tuple[Scalar, ...]]:
     """How the result and the fourth operand combine, and the type of that if any."""
-    if len(ins.operands) != 4:
-        return (lambda holds: holds), ()
-    combine = COMBINE.get(ins.parts[2])
-    if combine is None:
-        raise unsupported(ins)
-    return combine, (PRED,)
+    named = [COMBINE[part] for part in ins.parts[2:] if part in COMBINE]
+    if len(named) != len(ins.operands) - 3:
+        raise unsupported(ins, f"expected {3 + len(named)} operands")
+    return (named[0], (PRED,)) if named else ((lambda holds: holds), ())
 
 
 def set_predicate(t: Translator, ins: Instruction) -> Op:

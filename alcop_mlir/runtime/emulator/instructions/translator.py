@@ -8,6 +8,7 @@ value may be held by several registers and by the caches of `matrix_multiply`.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -87,6 +88,25 @@ class Translator:
         self.frame = frame
         self._types = {CARRY: B32, **kernel.registers}
         self._occurrences: Counter[str] = Counter()
+        self._takes_wider = False
+
+    def relaxed(self) -> Translator:
+        """The same for an instruction whose registers may be wider than its type.
+
+        PTX ISA "Operand Size Exceeding Instruction-Type Size": ld, st, and cvt.
+        """
+        other = copy.copy(self)
+        other._takes_wider = True
+        return other
+
+    def _require_fit(
+        self, ins: Instruction, name: str, declared: Scalar, bits: int
+    ) -> None:
+        """Faults for a register that is wider than the operand, if it may not be."""
+        is_bits = declared.kind != "f" or _names_bits(ins)
+        if declared.bits <= bits or (self._takes_wider and is_bits):
+            return
+        raise unsupported(ins, f"{name} has {declared.bits} bits, the operand {bits}")
 
     def type_of(self, name: str, ins: Instruction) -> Scalar:
         """The declared type of a register."""
@@ -170,8 +190,10 @@ class Translator:
             inner = self.read(operand.operand, scalar, ins)
             return lambda R: ~inner(R)
         if isinstance(operand, Integer):
+            _require_agreement(ins, "its constant is", "s", scalar)
             return _integer(operand.value, scalar)
         if isinstance(operand, Float):
+            _require_agreement(ins, "its constant is", "f", scalar)
             return constant(_float_constant(operand, scalar))
         if isinstance(operand, Address) and operand.base and operand.base[0] == "&":
             found = self.address_reader(operand.base[1:], operand.offset, scalar)
@@ -191,6 +213,8 @@ class Translator:
         if declared is not None:
             if declared.size < scalar.size:
                 raise unsupported(ins, f"{name} is narrower than {scalar.name}")
+            self._require_fit(ins, name, declared, scalar.bits)
+            _require_agreement(ins, f"{name} is", declared.kind, scalar)
             return _slot_reader(self.slot(name, ins), declared, scalar)
         found = self.address_reader(name, 0, scalar)
         if found is not None:
@@ -217,6 +241,7 @@ class Translator:
             return slot, None
         if declared.size < dtype.itemsize:
             raise unsupported(ins, f"{operand.name} is too narrow for the result")
+        self._require_fit(ins, operand.name, declared, 8 * dtype.itemsize)
         return slot, declared.unsigned
 
     def writer(self, operand: Operand, dtype: np.dtype, ins: Instruction) -> Write:
@@ -275,6 +300,23 @@ class Translator:
             return read, wide
         step = np.array(offset & ((1 << raw.bits) - 1), raw.dtype)
         return (lambda R: read(R) + step), wide
+
+
+def _require_agreement(ins: Instruction, what: str, kind: str, scalar: Scalar) -> None:
+    """Faults for a float where an integer is wanted, and the other way round.
+
+    PTX ISA "Operand Type Information": bits without a type agree with both.
+    """
+    mixed = {kind, scalar.kind} in ({"f", "u"}, {"f", "s"})
+    if mixed and not _names_bits(ins):
+        names = ("a float", "an integer")
+        given, wanted = names if kind == "f" else names[::-1]
+        raise unsupported(ins, f"{what} {given}, the operand {wanted}")
+
+
+def _names_bits(ins: Instruction) -> bool:
+    """Whether a type of the instruction is bits without a type."""
+    return any(part in SCALARS and SCALARS[part].kind == "b" for part in ins.parts)
 
 
 def _names(operands: Iterable[object]) -> Iterator[str]:

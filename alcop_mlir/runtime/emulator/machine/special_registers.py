@@ -58,7 +58,7 @@ SPECIAL_NAMES = {
 def is_special(name: str) -> bool:
     """Whether a name is a special register known here."""
     stem, _, axis = name.removeprefix("%").partition(".")
-    return stem in (SPECIAL_STEMS if axis in (*AXES,) else SPECIAL_NAMES)
+    return stem in (SPECIAL_STEMS if axis in (*AXES, "w") else SPECIAL_NAMES)
 
 
 def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array:
@@ -66,7 +66,9 @@ def special_register(warps: WarpRange, kernel: LoadedKernel, name: str) -> Array
     stem, _, axis = name.removeprefix("%").partition(".")
     if name in PREDICATES:
         return np.array(warps.block_set.launch.is_explicit).reshape(1, 1, 1)
-    if axis:
+    if axis == "w":  # unused, and always zero
+        value = np.zeros((1, 1, 1), np.int64)
+    elif axis:
         value = _by_axis(warps, stem, AXES.index(axis))
     elif stem in LANE_MASKS:
         value = LANE_MASKS[stem]
