@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-conv demo-model test test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo demo-conv demo-model test test-all test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
@@ -54,6 +54,13 @@ test:  ## all tests: lit, then pytest
 	@$(RUN_ALL); \
 	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
 	run $(BIN)/pytest -q $(WORKERS); \
+	exit $$status
+
+test-all:  ## the same without samples: every case of every test, and of the sweep
+	$(call setup,$(TEST_EXTRAS))
+	@$(RUN_ALL); \
+	run $(BIN)/lit -v --print-result-after=failed $(PROGRESS) -j$(JOBS) test; \
+	ALCOP_ALL_TESTS=1 run $(BIN)/pytest -q $(WORKERS); \
 	exit $$status
 
 test-torch:  ## tests and types of what comes from PyTorch, which it installs

@@ -102,6 +102,26 @@ SLOW = (
 )
 
 
+def _sampled(items: list[pytest.Item]) -> Iterator[tuple[list[pytest.Item], int]]:
+    """The cases of each test marked as `sample(n)`, and n."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sample"):
+            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for group in groups.values():
+        marker = group[0].get_closest_marker("sample")
+        assert marker is not None
+        yield group, int(marker.args[0])
+
+
+def without_sample(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
+    """All but `count` of the cases, which are spread evenly, the first among them."""
+    if len(cases) <= count or len(cases) == 1:
+        return []
+    kept = {number * len(cases) // count for number in range(count)}
+    return [case for number, case in enumerate(cases) if number not in kept]
+
+
 @pytest.fixture
 def context() -> Iterator[ir.Context]:
     """An MLIR context with our dialect, and a location; remarks are not printed."""
@@ -110,8 +130,17 @@ def context() -> Iterator[ir.Context]:
         yield made
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is fast; skip what needs a GPU where there is none."""
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what samples do; mark what is fast; skip what needs a GPU."""
+    if not os.environ.get("ALCOP_ALL_TESTS"):
+        left_out = [
+            item for group in _sampled(items) for item in without_sample(*group)
+        ]
+        config.hook.pytest_deselected(items=left_out)
+        numbers = {id(item) for item in left_out}
+        items[:] = [item for item in items if id(item) not in numbers]
     slow = tuple(str(FOLDER / name) for name in SLOW)
     for item in items:
         name = item.nodeid.partition("::")[2]
