@@ -64,6 +64,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.resources import no_wgmma
 from alcop_mlir.schedule import (
     MAX_REGISTER_STAGES,
     MAX_SHARED_STAGES,
@@ -135,13 +136,16 @@ class PlanPipelines(Pass):
             shared_bytes=find_target(self.target).shared_bytes_per_block,
             noalias_arguments=self.assume_noalias_args,
             wrap_tails=self.tail == "wrap",
-            roles=stages[1] - 1 if self._has_roles(schedule) else None,
+            roles=stages[1] - 1 if self._has_roles(scope, schedule) else None,
             turns=2 if (schedule or {}).get("mode") == PINGPONG else 1,
         )
 
-    def _has_roles(self, schedule: dict[str, Any] | None) -> bool:
+    def _has_roles(self, scope: ir.Operation, schedule: dict[str, Any] | None) -> bool:
         """Whether the schedule asks for wgmma, and for roles with it."""
-        return (schedule or {}).get("engine") == WGMMA
+        asks, target = (schedule or {}).get("engine") == WGMMA, find_target(self.target)
+        if asks and not target.has_wgmma:
+            raise PassError(scope, no_wgmma("its schedule", target))
+        return asks
 
 
 def _fetches(scope: ir.Operation) -> bool:

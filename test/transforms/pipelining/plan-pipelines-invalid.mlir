@@ -329,3 +329,16 @@ func.func @rule_2_outer_loop(%A: memref<64x64xf32>, %t: index) {
   }
   return
 }
+
+// -----
+
+// A kernel for wgmma, and a target without.
+func.func @no_wgmma() {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  // expected-error @+1 {{its schedule needs wgmma, which sm_80 does not have: compile for sm_90a, or leave the engine out}}
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    gpu.terminator
+  } {alcop.schedule = #alcop.schedule<{block = [64, 64, 64], warp = [16, 64], stages = [3, 2], engine = "wgmma"}>}
+  return
+}
