@@ -73,14 +73,17 @@ func.func @f(%x: tensor<MxKxf16>, %w: tensor<NxKxf16> MARK, %bias: tensor<Nxf16>
   } -> tensor<MxNxf16>
   %h = tensor.extract_slice %y[0, START] [M, CUT] [1, 1]
          : tensor<MxNxf16> to tensor<MxCUTxf16>
-  %e = tensor.expand_shape %h [[0, 1], [2, 3]] output_shape [S, T, HEADS, HALF]
-         : tensor<MxCUTxf16> into tensor<SxTxHEADSxHALFxf16>
+  %w2 = tensor.expand_shape %h [[0, 1], [2, 3]] output_shape [S, T, HEADS, PITCH]
+         : tensor<MxCUTxf16> into tensor<SxTxHEADSxPITCHxf16>
+  %e = tensor.extract_slice %w2[0, 0, 0, 0] [S, T, HEADS, HALF] [1, 1, 1, 1]
+         : tensor<SxTxHEADSxPITCHxf16> to tensor<SxTxHEADSxHALFxf16>
   %l = tensor.extract_slice %e[0, 0, 0, 0] [S, T, HEADS, LENGTH] [1, 1, 1, 1]
          : tensor<SxTxHEADSxHALFxf16> to tensor<HALVESxf16>
   %r = tensor.extract_slice %e[0, 0, 0, LENGTH] [S, T, HEADS, LENGTH] [1, 1, 1, 1]
          : tensor<SxTxHEADSxHALFxf16> to tensor<HALVESxf16>
-  %g = tensor.expand_shape %h [[0, 1], [2, 3, 4]] output_shape [S, T, HEADS, 2, LENGTH]
-         : tensor<MxCUTxf16> into tensor<PARTEDxf16>
+  %g = tensor.expand_shape %e [[0], [1], [2], [3, 4]]
+         output_shape [S, T, HEADS, 2, LENGTH]
+         : tensor<SxTxHEADSxHALFxf16> into tensor<PARTEDxf16>
   %rest = tensor.extract_slice %y[0, BEHIND] [M, REST] [1, 1]
             : tensor<MxNxf16> to tensor<MxRESTxf16>
   %ez = tensor.empty() : tensor<MADExf16>
@@ -146,6 +149,7 @@ class Rotated:
 
     order: of the result's dimensions: b sequences, t rows, h heads, p parts, c columns
     first, more: heads before and behind those that rotate
+    between: columns of each of these heads behind those that rotate
     mark:  of the weight and the bias
     reads_own: whether it reads the part of its own iteration, and tables for both
     concat: whether it is several ops, with a tensor.concat of the halves; then the
@@ -159,6 +163,7 @@ class Rotated:
     order: str = "bthpc"
     first: int = 0
     more: int = 0
+    between: int = 0
     mark: str = "{alcop.weight}"
     reads_own: bool = False
     concat: bool = False
@@ -168,19 +173,26 @@ class Rotated:
     @property
     def columns(self) -> int:
         """Of the matmul."""
-        return (self.first + self.heads + self.more) * 2 * self.length
+        return (self.first + self.more) * 2 * self.length + self.heads * self.pitch
+
+    @property
+    def pitch(self) -> int:
+        """Columns from one head that rotates to the next one."""
+        return 2 * self.length + self.between
 
     def text(self) -> str:
         """The function: the rotated heads, and those behind them, if there are such."""
         m, half = self.sequences * self.rows, 2 * self.length
         sizes = {"b": self.sequences, "t": self.rows, "h": self.heads, "p": 2}
         sizes["c"] = self.length
-        start, behind = self.first * half, (self.first + self.heads) * half
+        start = self.first * half
+        behind = start + self.heads * self.pitch
         rows, table = f"{self.sequences}x{self.rows}", (self.rows, self.length)
         words = {
-            "M": m, "K": self.K, "N": self.columns, "HALF": half, "LENGTH": self.length,
+            "M": m, "K": self.K, "N": self.columns, "HALF": half,
+            "PITCH": self.pitch, "LENGTH": self.length,
             "HEADS": self.heads, "S": self.sequences, "T": self.rows, "START": start,
-            "CUT": self.heads * half, "BEHIND": behind, "REST": self.more * half,
+            "CUT": behind - start, "BEHIND": behind, "REST": self.more * half,
             "LOOPS": ", ".join(self.order), "MARK": self.mark,
             "MADE": "x".join(str(sizes[one]) for one in self.order),
             "PARTED": f"{rows}x{self.heads}x2x{self.length}",
@@ -195,7 +207,7 @@ class Rotated:
         if self.concat:
             begin, end = made.index("  %ez ="), made.index("  return ")
             made = made[:begin] + _PUT_TOGETHER + made[end:]
-            made = re.sub(r"  %g = .*\n.*\n", "", made).replace("MADE", "WHOLE")
+            made = re.sub(r"  %g = .*\n.*\n.*\n", "", made).replace("MADE", "WHOLE")
         if not self.more:
             made = re.sub(r"  %rest = .*\n.*\n", "", made)
         rest = ("%q, %rest", "MADExf16>, tensor<MxRESTxf16")
@@ -230,10 +242,10 @@ class Rotated:
         cos, sin = (one.reshape(self.rows, -1)[:, : self.length] for one in (cos, sin))
         y = (x @ w.T + bias).astype(np.float16).astype(np.float64)
         step = 2 * self.length
-        begin, end = self.first * step, (self.first + self.heads) * step
-        halves = y[:, begin:end].reshape(
-            self.sequences, self.rows, self.heads, 2, self.length
-        )
+        begin, shape = self.first * step, (self.sequences, self.rows, self.heads)
+        end = begin + self.heads * self.pitch
+        heads = y[:, begin:end].reshape(*shape, self.pitch)
+        halves = heads[..., :step].reshape(*shape, 2, self.length)
         left, right = halves[..., 0, :], halves[..., 1, :]
         c, s = cos[None, :, None], sin[None, :, None]
         made = np.stack((left * c - right * s, right * c + left * s), axis=3)

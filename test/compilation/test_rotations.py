@@ -18,6 +18,8 @@ CASES = [
     (Rotated(sequences=2, order="bhtpc"), 2),
     (Rotated(rows=40, first=1, more=2), 3),
     (Rotated(sequences=2, rows=32, heads=3, concat=True), 2),  # as transformers
+    (Rotated(rows=32, heads=3, between=32), 2),  # the first half of each head
+    (Rotated(rows=16, first=1, between=64, more=1, reads_own=True), 3),
 ]
 
 
@@ -36,6 +38,7 @@ def test_rotations_are_epilogues(case: Rotated, kernels: int) -> None:
         (Rotated(sequences=2, rows=40), "", "no multiples of 16"),
         (Rotated(), "block=16,16,32 warp=16,16", "expected a multiple of 32"),
         (Rotated(mark=""), "", "is no weight ('alcop.weight')"),
+        (Rotated(between=16), "", "from 0 on, every 48, expected multiples of 32"),
         (Rotated(length=24), "", "2 parts of 24 columns, expected 2 or 4 of a mult"),
     ],
 )
