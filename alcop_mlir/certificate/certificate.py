@@ -17,7 +17,8 @@ import hashlib
 import json
 from typing import Any
 
-from alcop_mlir.certificate.heads import HeadState, exact_digest, turn_symbol
+from alcop_mlir.certificate.digests import exact_digest
+from alcop_mlir.certificate.heads import HeadState, turn_symbol
 from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symbols
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.values import Exact, Spread, Truth, Uniform

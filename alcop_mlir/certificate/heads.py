@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from alcop_mlir.certificate import linear, spread
+from alcop_mlir.certificate.digests import exact_digest, uniform_text
 from alcop_mlir.certificate.endings import is_bounded
 from alcop_mlir.certificate.linear import Linear
 from alcop_mlir.certificate.machine import Machine
 from alcop_mlir.certificate.program import Code
 from alcop_mlir.certificate.refutation import projected
-from alcop_mlir.certificate.shared_state import MOST_AGE
+from alcop_mlir.certificate.shared_state import IN_FLIGHT, MOST_AGE
+from alcop_mlir.certificate.short_loops import short_counters
 from alcop_mlir.certificate.sources import MOST_APART as MOST_APART_TURNS
 from alcop_mlir.certificate.sources import STORED, UNKNOWN
 from alcop_mlir.certificate.state import State
@@ -71,6 +73,7 @@ class Heads:
 
     steps:    by head and register, what each turn adds, or None where that differs
     unending: heads of loops that are not shown to end
+    short:    by head, counters that keep their numbers, see `short_counters`
     """
 
     machine: Machine
@@ -78,6 +81,7 @@ class Heads:
     found: dict[int, list[HeadState]] = field(default_factory=dict)
     has_counters: bool = False
     unending: set[int] = field(default_factory=set)
+    short: dict[int, set[str]] = field(default_factory=dict)
 
     @property
     def code(self) -> Code:
@@ -210,7 +214,7 @@ class Heads:
         entries = state.entries.get(head, {})
         for name in sorted(self.code.changed[head] & self.code.live[head]):
             value = state.registers.get(name)
-            if name in self.code.needed and isinstance(value, Exact):
+            if isinstance(value, Exact) and self._is_number(head, name):
                 continue
             known = self._shifted(name, value)
             if known is None:
@@ -227,6 +231,12 @@ class Heads:
                 state.registers[name] = self._counter(head, name, entry, step)
             else:
                 state.registers[name] = entry
+
+    def _is_number(self, head: int, name: str) -> bool:
+        """Whether a register keeps its number in each turn."""
+        if head not in self.short:
+            self.short[head] = short_counters(self.code, head)
+        return name in self.code.needed or name in self.short[head]
 
     def _generalized_other(self, head: int, name: str, value: Value) -> Value:
         if not isinstance(value, Truth):
@@ -333,7 +343,9 @@ class Heads:
                 return None
         older = [one for one in same if one.is_entry == is_entry]
         joins = 0
-        if len(older) >= MOST_APART:
+        flies = (state.shared.status == IN_FLIGHT).any()
+        is_quiet = head in self.code.exits and not flies
+        if len(older) >= (1 if is_quiet else MOST_APART):
             joins = self._join(state, older)
         new = HeadState(head, key, state.fork(), is_entry, joins)
         listed.append(new)
@@ -381,27 +393,3 @@ class Heads:
             if f.terms and symbol not in f.terms
         ]
         return [f for f in (*facts, *more) if f not in drop]
-
-
-def exact_digest(state: State) -> str:
-    """Of all registers that hold a number in each thread."""
-    found = hashlib.sha256()
-    for name in sorted(state.registers):
-        value = state.registers[name]
-        if isinstance(value, Exact):
-            found.update(name.encode() + b"=" + value.lanes.tobytes())
-    return found.hexdigest()
-
-
-def uniform_text(state: State) -> str:
-    """Of all registers that hold an unknown which threads share."""
-    found = []
-    for name in sorted(state.registers):
-        value = state.registers[name]
-        if isinstance(value, Uniform):
-            found.append(f"{name} = {value.term} in {value.low}..{value.high}")
-        elif isinstance(value, Truth):
-            found.append(f"{name} = {value.condition.text}")
-        elif isinstance(value, Spread):
-            found.append(f"{name} = {value.digest()}")
-    return "; ".join(found)

@@ -219,10 +219,14 @@ class Code:
 
     @cached_property
     def exits(self) -> set[int]:
-        """The blocks right behind loops, in none themselves."""
+        """The blocks right behind loops, in none themselves, and where ways from
+        there meet others.
+        """
         bodies = set().union(*self.loops.values())
-        after = {n for block in bodies for n in self.following[block]}
-        return after - bodies - {self.end}
+        behind = {n for block in bodies for n in self.following[block]}
+        behind -= bodies | {self.end}
+        meet = {self.after[block] for block in behind}
+        return (behind | meet) - bodies - {self.end}
 
     @cached_property
     def changed(self) -> dict[int, set[str]]:

@@ -65,13 +65,17 @@ def types_of(parts: list[str]) -> list[tuple[str, int]]:
 
 def unsigned(lanes: np.ndarray, width: int) -> np.ndarray:
     """The lowest bits."""
-    return lanes.astype(np.uint64) & np.uint64(2**width - 1)
+    found = lanes.astype(np.uint64, copy=False)
+    return found if width == 64 else found & np.uint64(2**width - 1)
 
 
 def signed(lanes: np.ndarray, width: int) -> np.ndarray:
     """The lowest bits as a number with a sign."""
-    sign = np.uint64(1 << (width - 1))
-    return ((unsigned(lanes, width) ^ sign) - sign).astype(np.int64)
+    found = unsigned(lanes, width)
+    if width < 64:
+        sign = np.uint64(1 << (width - 1))
+        found = (found ^ sign) - sign
+    return found.view(np.int64)
 
 
 def is_equal(lanes: np.ndarray) -> bool:

@@ -49,6 +49,7 @@ def orders(ins: Instruction) -> bool:
     return is_access(ins) or ins.parts[0] in kinds
 
 
+@_remembered
 def is_generic(ins: Instruction) -> bool:
     """Whether it may access any state space."""
     is_memory = ins.parts[0] in ("ld", "st", "atom", "red")

@@ -95,6 +95,14 @@ class Machine:
         sizes = [access_bytes(i) for i in kernel.code if is_access(i)]
         self.grain = min([s for s in sizes if s], default=16)
         self._lane = np.arange(threads, dtype=np.uint64)
+        self._special = {
+            "%tid.x": self._lane,
+            "%laneid": self._lane % np.uint64(_WARP),
+            "%tid.y": self._lane * np.uint64(0),
+            "%tid.z": self._lane * np.uint64(0),
+        }
+        self.every = np.ones(threads, bool)
+        self._constants: dict[int, np.ndarray] = {}
         self._made: set[str] = set()
         self.state = State(0, {}, Cells(0))
         self._cells: dict[tuple[int, bytes, bytes], _Touched] = {}
@@ -121,7 +129,7 @@ class Machine:
         """Nothing is known of a symbol that gets another value."""
         state = self.state
         for register, value in state.registers.items():
-            if name in symbols_of(value):
+            if not isinstance(value, np.ndarray) and name in symbols_of(value):
                 state.registers[register] = None
         state.facts = [f for f in state.facts if name not in terms.inside(f)]
         state.clauses = []
@@ -132,7 +140,10 @@ class Machine:
 
     def constant(self, value: int) -> np.ndarray:
         """The same number in all threads."""
-        return np.full(self.threads, value % 2**64, np.uint64)
+        value %= 2**64
+        if value not in self._constants:
+            self._constants[value] = np.full(self.threads, value, np.uint64)
+        return self._constants[value]
 
     def value(self, operand: str) -> Value:
         """What an operand holds."""
@@ -154,13 +165,7 @@ class Machine:
             return self.symbol(operand, 0, min(most, _BLOCKS))
         if operand in self.kernel.parameters:
             return self.symbol(f"&{operand}", 0, _POINTER)
-        lanes = {
-            "%tid.x": self._lane,
-            "%laneid": self._lane % np.uint64(_WARP),
-            "%tid.y": self._lane * np.uint64(0),
-            "%tid.z": self._lane * np.uint64(0),
-        }
-        return lanes.get(operand)
+        return self._special.get(operand)
 
     def guard(self, ins: Instruction) -> Value:
         """Under which predicate threads execute it."""

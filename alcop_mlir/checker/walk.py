@@ -82,9 +82,12 @@ class Walk:
             self._decide(state, ins.operands[3])
         if ins.parts[0] == "and" and state.pc in self.skips and not ins.guard:
             self._tell_apart(state, ins)
+        active = self.machine.every if state.lanes is None else state.lanes
+        if not ins.guard:
+            self.machine.execute(ins, active)
+            self._go(state, state.pc + 1)
+            return
         value = self.settled(state, self.machine.guard(ins))
-        every = np.ones(self.machine.threads, bool)
-        active = every if state.lanes is None else state.lanes
         if isinstance(value, np.ndarray):
             self.machine.execute(ins, active & (value & np.uint64(1)).astype(bool))
         elif orders(ins):
@@ -187,7 +190,7 @@ class Walk:
             if stores:
                 raise CertificateError("it is not known which threads write")
         before, active, start = state.registers, state.lanes, state.pc
-        every = np.ones(self.machine.threads, bool) if active is None else active
+        every = self.machine.every if active is None else active
         mask = None
         first = second = every
         if isinstance(value, np.ndarray):
@@ -214,9 +217,9 @@ class Walk:
             state.cells.join()
         one, other = found
         state.registers = one
-        for name in one.keys() | other.keys():
-            if one.get(name) is not other.get(name):
-                one[name] = _either(one.get(name), other.get(name), mask)
+        differs = {n for n, v in one.items() if other.get(n) is not v}
+        for name in differs | (other.keys() - one.keys()):
+            one[name] = _either(one.get(name), other.get(name), mask)
         state.lanes, state.pc, state.previous = active, join, block
 
     def _skip_loops(self, block: int) -> None:
