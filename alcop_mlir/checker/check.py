@@ -202,7 +202,8 @@ class _Check:
                 return None
             if (value.parts.get(turn, np.zeros(1)) != step).any():
                 return None
-            found[name] = Mixed(value.parts, value.constant, low, high, value.width)
+            parts = {s: c for s, c in value.parts.items() if c.any()}
+            found[name] = Mixed(parts, value.constant, low, high, value.width)
         return found
 
     def _is_between(

@@ -46,3 +46,37 @@ def test_one_turn_more_is_out_of_bounds() -> None:
     report = verdict(5)
     assert report.finding is not None
     assert report.finding.rule == "bounds"
+
+
+def test_a_loop_is_met_again_with_addresses_of_threads() -> None:
+    """Those of the copies inside are the same each time that the loop starts."""
+    text = (
+        Ring(4, 2)
+        .text()
+        .replace(
+            "ret;",
+            """
+  bar.sync 0;
+  mov.b64 %rd28, 0;
+OUTER:
+  mov.b64 %rd25, 0;
+  mov.b64 %rd26, %rd7;
+LAST:
+  cp.async.ca.shared.global [%rd26], [%rd5], 4;
+  cp.async.commit_group;
+  add.s64 %rd26, %rd26, 256;
+  add.s64 %rd25, %rd25, 1;
+  setp.ne.s64 %p5, %rd25, 4;
+  @%p5 bra LAST;
+  cp.async.wait_all;
+  bar.sync 0;
+  add.s64 %rd28, %rd28, 1;
+  setp.lt.s64 %p6, %rd28, %rd3;
+  @%p6 bra OUTER;
+  ret;""",
+        )
+    )
+    report = certify(text)
+    assert report.certificate is not None, report.verdict
+    assert any(head["spreads"] for head in report.certificate["heads"])
+    check(text, report.certificate)
