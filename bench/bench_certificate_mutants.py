@@ -9,8 +9,8 @@ copies that land late and early. What was tried is written to FILE, and a run th
 interrupted goes on. --again proves what was tried before once more, but runs nothing of
 it: after a change of the prover or the checker. Prints a row per kind and one per
 kernel. Columns are what came of runs: hazards (or a fault in shared memory), another
-fault (out of bounds, a deadlock, no end), wrong results, or clean; of each how many
-there are, and how many of them are proven, and fresh.
+fault (out of bounds, a deadlock, no end, blocks that write one place), wrong results,
+or clean; of each how many there are, and how many of them are proven, and fresh.
 
 Exit status 1 where a mutant with hazards is proven, or one with a stricter wait is not.
 Faults and wrong results count apart, as far as they are no part of the claim:

@@ -38,6 +38,14 @@ def test_a_contradiction_is_one() -> None:
     assert is_contradiction({**row, "kind": STRICTER, "said": "outside"})
 
 
+def test_conflicts_between_blocks_are_a_fault() -> None:
+    """Blocks that write rows of each other: of that a proof says nothing."""
+    (rows,) = (case for case in CASES if case.name == "rows")
+    line = ", %rd8, 127;"
+    assert line in rows.ptx
+    assert rows.behaviour(rows.ptx.replace(line, ", %rd8, 254;")) == "fault"
+
+
 @pytest.mark.parametrize(
     ("line", "kinds"),
     [
