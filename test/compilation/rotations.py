@@ -176,23 +176,33 @@ class Rotated:
         return (self.first + self.more) * 2 * self.length + self.heads * self.pitch
 
     @property
+    def rest(self) -> range:
+        """Columns that are returned as they are: between heads, else behind them."""
+        half = 2 * self.length
+        if self.between:
+            return range(
+                (self.first + 1) * half, (self.first + 1) * half + self.between
+            )
+        return range(self.columns - self.more * half, self.columns)
+
+    @property
     def pitch(self) -> int:
         """Columns from one head that rotates to the next one."""
         return 2 * self.length + self.between
 
     def text(self) -> str:
-        """The function: the rotated heads, and those behind them, if there are such."""
+        """The function: the rotated heads, and columns that are not rotated."""
         m, half = self.sequences * self.rows, 2 * self.length
         sizes = {"b": self.sequences, "t": self.rows, "h": self.heads, "p": 2}
         sizes["c"] = self.length
         start = self.first * half
-        behind = start + self.heads * self.pitch
         rows, table = f"{self.sequences}x{self.rows}", (self.rows, self.length)
         words = {
             "M": m, "K": self.K, "N": self.columns, "HALF": half,
             "PITCH": self.pitch, "LENGTH": self.length,
             "HEADS": self.heads, "S": self.sequences, "T": self.rows, "START": start,
-            "CUT": behind - start, "BEHIND": behind, "REST": self.more * half,
+            "CUT": self.heads * self.pitch, "BEHIND": self.rest.start,
+            "REST": len(self.rest),
             "LOOPS": ", ".join(self.order), "MARK": self.mark,
             "MADE": "x".join(str(sizes[one]) for one in self.order),
             "PARTED": f"{rows}x{self.heads}x2x{self.length}",
@@ -208,10 +218,10 @@ class Rotated:
             begin, end = made.index("  %ez ="), made.index("  return ")
             made = made[:begin] + _PUT_TOGETHER + made[end:]
             made = re.sub(r"  %g = .*\n.*\n.*\n", "", made).replace("MADE", "WHOLE")
-        if not self.more:
+        if not self.rest:
             made = re.sub(r"  %rest = .*\n.*\n", "", made)
         rest = ("%q, %rest", "MADExf16>, tensor<MxRESTxf16")
-        returned, kinds = rest if self.more else ("%q", "MADExf16")
+        returned, kinds = rest if self.rest else ("%q", "MADExf16")
         kinds = kinds.replace("MADE", "WHOLE") if self.concat else kinds
         made = made.replace("RETURNED", returned).replace("KINDS", kinds)
         made = made.replace("BODY", _TURNED_HALVES if self.reads_own else _HALVES)
@@ -252,7 +262,7 @@ class Rotated:
         turned = made.transpose(["bthpc".index(one) for one in self.order])
         if self.concat:
             turned = made.reshape(*made.shape[:3], -1)
-        return [turned, y[:, end:]] if self.more else [turned]
+        return [turned, y[:, self.rest]] if self.rest else [turned]
 
 
 def _half(draw: np.random.Generator, *shape: int) -> np.ndarray:
