@@ -15,6 +15,8 @@ from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.machine import Machine
+from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.errors import CertificateError
 
 ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
@@ -142,6 +144,27 @@ def damaged(value: Any, rng: random.Random) -> Any:
 def test_wrong_members(change: dict[str, Any], message: str) -> None:
     with pytest.raises(CertificateError, match=message):
         check(RING.text(), sealed({**certificate(RING), **change}))
+
+
+@pytest.mark.parametrize("member", ["cells_sha256", "numbers_sha256", "sources_sha256"])
+def test_other_numbers_behind_a_loop_are_refused(member: str) -> None:
+    """Of a state that is listed where ways out of the loop meet."""
+    found = certificate(RING)
+    behind = max(head["pc"] for head in found["heads"])
+    assert behind > min(head["pc"] for head in found["heads"])
+    for head in found["heads"]:
+        if head["pc"] == behind:
+            head[member] = "0" * 64
+    with pytest.raises(CertificateError, match=f"instruction {behind} is not listed"):
+        check(RING.text(), sealed(found))
+
+
+@pytest.mark.parametrize("name", ["%r15", "%p1", "%rd31"])
+def test_a_variable_with_the_name_of_a_register_is_refused(name: str) -> None:
+    """A register whose number is not needed has none: the variable's is not its."""
+    kernel = read_kernel(RING.text(), "ring")
+    with pytest.raises(CertificateError, match="stands for two things"):
+        Machine(kernel, 64, 768, {"tiles": 0, name: 0}, {})
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"schema": 1}, "x", 7])
