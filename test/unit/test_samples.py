@@ -1,4 +1,4 @@
-"""Of the cases of tests that are marked as samples some run, evenly spread, or all."""
+"""Of the cases of tests that are marked as samples some run, drawn by name, or all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REST = [f"few-{n}" for n in range(2)] + [f"whole-{n}" for n in range(4)]
 @pytest.mark.parametrize(
     ("all_tests", "arguments", "wanted"),
     [
-        ("", (), [*(f"sampled-{n}" for n in (0, 3, 6)), *REST]),
+        ("", (), [*(f"sampled-{n}" for n in (4, 8, 9)), *REST]),
         ("1", (), [*(f"sampled-{n}" for n in range(10)), *REST]),
         ("", ("test_cases.py::test_sampled[5]",), ["sampled-5"]),
     ],
