@@ -16,6 +16,7 @@ from alcop_mlir.runtime.emulator.budget import Budget
 from alcop_mlir.runtime.emulator.hazards.cluster_shadow import ClusterShadow
 from alcop_mlir.runtime.emulator.hazards.engine_shadow import EngineShadow
 from alcop_mlir.runtime.emulator.hazards.global_shadow import GlobalShadow
+from alcop_mlir.runtime.emulator.hazards.proxy_marks import ProxyMarks
 from alcop_mlir.runtime.emulator.hazards.reports import Hazard, Reports
 from alcop_mlir.runtime.emulator.hazards.warp_shadow import WarpShadow
 from alcop_mlir.runtime.emulator.hazards.warpgroup_reads import WarpgroupReads
@@ -223,6 +224,8 @@ def _watch(batch: Batch, checks: GlobalShadow, kernel: TranslatedKernel) -> None
     if kernel.has_engines:
         engines = EngineShadow(checks.size, clocks, reports, names)
         checks.warps = checks.engines = engines
+        if kernel.has_flags and checks.proxies is None:
+            checks.proxies = ProxyMarks(checks.size)
     elif batch.warps > 1:
         checks.warps = WarpShadow(checks.size, clocks, reports, names)
     batch.global_shadow = checks

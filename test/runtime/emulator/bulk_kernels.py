@@ -46,13 +46,13 @@ DUMP:
 
 
 def run(text: str, kinds_of: list[str], arguments: list[Any], **options: Any) -> Result:
-    threads = options.pop("threads", 64)
+    threads, blocks = options.pop("threads", 64), options.pop("blocks", 1)
     sized = ", ".join(
         f".param .align 64 .b8 p{i}[128]" if k == "map" else f".param .{k} p{i}"
         for i, k in enumerate(kinds_of)
     )
     whole = module(text, [], **TARGET).replace("kernel()", f"kernel({sized})")
-    return launch(whole, None, (1,), (threads,), arguments, **options)
+    return launch(whole, None, (blocks,), (threads,), arguments, **options)
 
 
 def in_shared(box: np.ndarray, swizzle: int) -> np.ndarray:

@@ -357,3 +357,86 @@ def test_a_report_says_which_wait_is_needed() -> None:
     assert "where a copy goes that warp 0 has issued" in str(hazard)
     assert "a cp.async.bulk.wait_group without .read, which its thread" in str(hazard)
     assert "`@%q0 cp.async.bulk.global.shared::cta.bulk_group" in str(hazard)
+
+
+# --- what one block has written, and an engine reads for another one ------------------
+
+# Block 0 writes what block 1 loads, once it has seen a flag.
+TWO_BLOCKS = """
+    .reg .b32 %block, %seen; .reg .b64 %flag; .reg .pred %w;
+    mov.u32 %block, %ctaid.x; setp.ne.u32 %w, %block, 0;
+    add.u64 %flag, %out, 512;
+    @%w bra READER;
+    {write}
+    {writer_fence}
+    bar.sync 0;
+    @%q0 st.release.gpu.global.u32 [%flag], 1;
+    ret;
+READER:
+    ld.acquire.gpu.global.u32 %seen, [%flag];
+    setp.eq.u32 %w, %seen, 0;
+    @%w bra READER;
+    {reader_fence}
+    bar.sync 0;
+"""
+
+
+def kinds_of_two_blocks(
+    copy: str = FLAT, writer: str = "", reader: str = "", **options: str
+) -> set[str]:
+    given, out = np.full(WORDS, 1000, np.uint32), np.zeros(WORDS + 1, np.uint32)
+    two = TWO_BLOCKS.format(write=WRITE, writer_fence=writer, reader_fence=reader)
+    body = "\n".join((HEAD, two, load(copy), wait(), KEEP))
+    arguments = [TensorMap(given, box=(WORDS,)), given, out]
+    kinds_of = ["map", "u64", "u64"]
+    result = run(body, kinds_of, arguments, threads=64, blocks=2, **options)
+    np.testing.assert_array_equal(out[:WORDS], VALUES)
+    return kinds(result)
+
+
+@in_every_mode
+def test_a_fence_by_the_block_that_writes_or_by_the_one_that_loads(
+    visibility: str, schedule: str
+) -> None:
+    options = {"visibility": visibility, "schedule": schedule}
+    assert kinds_of_two_blocks(**options) == {"no-proxy-fence"}
+    assert kinds_of_two_blocks(writer=FENCE, **options) == set()
+    assert kinds_of_two_blocks(reader=FENCE, **options) == set()
+
+
+def test_fences_of_shared_memory_order_no_global_memory() -> None:
+    fence = "fence.proxy.async.shared::cta;"
+    assert kinds_of_two_blocks(reader=fence) == {"no-proxy-fence"}
+    assert kinds_of_two_blocks(reader="fence.proxy.async;") == set()
+
+
+def test_a_fence_before_the_write_is_none() -> None:
+    body = f"{FENCE} {WRITE}"
+    global_before = TWO_BLOCKS.replace("{write}", body)
+    given, out = np.full(WORDS, 1000, np.uint32), np.zeros(WORDS + 1, np.uint32)
+    two = global_before.format(writer_fence="", reader_fence="")
+    text = "\n".join((HEAD, two, load(TILE), wait(), KEEP))
+    arguments = [TensorMap(given, box=(WORDS,)), given, out]
+    result = run(text, ["map", "u64", "u64"], arguments, threads=64, blocks=2)
+    (hazard,) = result.hazards
+    assert "was written by block (0, 0, 0) and is read through the async proxy by " in (
+        hazard.message
+    )
+    assert "block (1, 0, 0)" in hazard.message
+
+
+def test_what_another_write_has_replaced_needs_no_fence_for_the_first() -> None:
+    """16 bytes of the second writer, with its fence, over 4 of the first."""
+    wide = "mov.u32 %v, 5; @%q0 st.global.v4.u32 [%in], {%v, %v, %v, %v};"
+    narrow = "@%q1 st.global.u32 [%in+4], %i;"
+    given, out = np.full(WORDS, 1000, np.uint32), np.zeros(WORDS + 1, np.uint32)
+    write = f"{narrow} bar.sync 0; {wide} {FENCE}"
+    two = TWO_BLOCKS.replace(
+        "{write}", write.replace("{%v", "{{%v").replace("v}", "v}}")
+    )
+    text = two.format(writer_fence="", reader_fence="")
+    body = "\n".join((HEAD, text, load(), wait(), KEEP))
+    arguments = [TensorMap(given, box=(WORDS,)), given, out]
+    result = run(body, ["map", "u64", "u64"], arguments, threads=64, blocks=2)
+    assert result.hazards == ()
+    assert out[:5].tolist() == [5, 5, 5, 5, 1000]

@@ -16,6 +16,7 @@ import numpy as np
 
 from alcop_mlir.runtime.emulator.arithmetic.storage import Array
 from alcop_mlir.runtime.emulator.hazards.engine_shadow import EngineShadow
+from alcop_mlir.runtime.emulator.hazards.proxy_marks import ProxyMarks
 from alcop_mlir.runtime.emulator.hazards.reports import (
     BLOCK_CONFLICT,
     NO_PROXY_FENCE,
@@ -53,6 +54,8 @@ class GlobalShadow:
         self.warps: WarpShadow | None = None
         # The same where the kernel has copies by engines, None where it has not.
         self.engines: EngineShadow | None = None
+        # Where blocks of a kernel with engines order themselves by flags.
+        self.proxies: ProxyMarks | None = None
 
     def on_read(self, lanes: Lanes) -> None:
         """Checks and records a read."""
@@ -76,6 +79,7 @@ class GlobalShadow:
         if not lanes.offset.size:
             return None
         met = self.warps and self.warps.on_write(lanes, differs)
+        self._mark_proxy(lanes)
         clash = self._on_write(lanes, differs)
         if clash is None or met is None:
             return met if clash is None else clash
@@ -85,6 +89,8 @@ class GlobalShadow:
         """A strong access, which races with no other but those of engines."""
         if self.engines is not None and lanes.offset.size:
             self.engines.on_strong(lanes, writes, updates)
+            if writes:
+                self._mark_proxy(lanes)
 
     def on_engine_read(self, lanes: Lanes, columns: Array, epochs: Array) -> None:
         """A copy to shared memory begins."""
@@ -93,12 +99,15 @@ class GlobalShadow:
         assert self.engines is not None
         self.engines.on_engine_read(lanes, columns, epochs)
         self._on_read(lanes)
+        self._check_proxy(lanes)
 
     def on_engine_write(self, lanes: Lanes, reduces: bool) -> int:
         """A copy out of shared memory begins."""
         if not lanes.offset.size:
             return 0
         assert self.engines is not None
+        if reduces:
+            self._check_proxy(lanes)
         return self.engines.on_engine_write(lanes, reduces)
 
     def on_engine_landing(self, lanes: Lanes, number: int, reduces: bool) -> None:
@@ -109,7 +118,10 @@ class GlobalShadow:
 
     def on_engine_change(self, lanes: Lanes, differs: Array) -> Array | None:
         """As `on_write`, of copies that have been checked within their block."""
-        return self._on_write(lanes, differs) if lanes.offset.size else None
+        if not lanes.offset.size:
+            return None
+        self._mark_proxy(lanes, by_engine=True)
+        return self._on_write(lanes, differs)
 
     def _on_write(self, lanes: Lanes, differs: Array) -> Array | None:
         """As `on_write`, of blocks."""
@@ -130,6 +142,39 @@ class GlobalShadow:
     def on_fence(self, blocks: Array) -> None:
         """These blocks (numbers in the grid) order themselves from now on."""
         self.fenced.update((blocks + 1).tolist())
+
+    def on_proxy_fence(self, blocks: Array) -> None:
+        """These execute a fence.proxy.async of global memory."""
+        if self.proxies is not None:
+            self.proxies.on_fence(blocks + 1)
+
+    def _mark_proxy(self, lanes: Lanes, by_engine: bool = False) -> None:
+        if self.proxies is not None:
+            blocks, line = self._blocks(lanes), lanes.ins.line
+            self.proxies.on_write(lanes.offset, lanes.size, blocks, line, by_engine)
+
+    def _check_proxy(self, lanes: Lanes) -> None:
+        """Of blocks that order themselves; what others race for is a conflict."""
+        if self.proxies is None or not self.fenced:
+            return
+        lanes = lanes.widened()
+        blocks = self._blocks(lanes)
+        chosen = np.flatnonzero(np.isin(blocks, list(self.fenced)))
+        where = lanes.offset[chosen], lanes.size, blocks[chosen]
+        found = self.proxies.unfenced(*where) if chosen.size else None
+        if found is None:
+            return
+        entry, ins = int(chosen[found.entry]), lanes.ins
+        address = GLOBAL_WINDOW + int(lanes.offset[entry])
+        block = self._block(int(blocks[entry]) - 1)
+        writer = self._block(found.block - 1)
+        message = (
+            "no fence.proxy.async (or fence.proxy.async.global) between: global "
+            f"address 0x{address:x} was written by block {writer} and is read through "
+            f"the async proxy by block {block}: `{ins.text}`; the other access is PTX "
+            f"line {found.line}: `{self.reports.text(found.line)}`"
+        )
+        self._add(message, ins, found.line, block, address, NO_PROXY_FENCE)
 
     def _block(self, number: int) -> Dim3:
         """The first block of a cluster."""

@@ -111,6 +111,8 @@ def _async_proxy_fence(ins: Instruction) -> Op:
     def run(cohort: Cohort, mask: Mask) -> None:
         if cohort.batch.shadow is not None:
             cohort.batch.clocks.fence_proxy(_active(cohort, mask), spaces)
+            if "global" in spaces:
+                cohort.fence_proxy(mask)
 
     return run
 

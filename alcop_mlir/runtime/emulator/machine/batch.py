@@ -169,6 +169,9 @@ class GlobalWatcher(Protocol):
     def on_fence(self, blocks: Array) -> None:
         """After a fence of gpu or sys scope by these blocks (numbers in the grid)."""
 
+    def on_proxy_fence(self, blocks: Array) -> None:
+        """After a fence.proxy.async of global memory by these blocks."""
+
     def report_clash(self, lanes: Lanes, entry: int) -> None:
         """Two blocks or warps wrote different values at a time; `entry` lost."""
 

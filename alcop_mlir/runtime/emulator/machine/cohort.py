@@ -226,13 +226,22 @@ class Cohort(WarpRange):
     def fence(self, mask: Mask) -> None:
         """A fence of gpu or sys scope by the active lanes."""
         shadow = self.batch.global_shadow
-        if shadow is None:
-            return
+        if shadow is not None:
+            shadow.on_fence(self._active_blocks(mask))
+
+    def fence_proxy(self, mask: Mask) -> None:
+        """A fence.proxy.async of global memory by the active lanes."""
+        shadow = self.batch.global_shadow
+        if shadow is not None:
+            shadow.on_proxy_fence(self._active_blocks(mask))
+
+    def _active_blocks(self, mask: Mask) -> Array:
+        """The blocks in the grid that have active lanes."""
         numbers = self.batch.numbers
-        if mask is not None:
-            on = mask.any(axis=(1, 2))
-            numbers = numbers[np.broadcast_to(on, numbers.shape)]
-        shadow.on_fence(numbers)
+        if mask is None:
+            return numbers
+        on = mask.any(axis=(1, 2))
+        return numbers[np.broadcast_to(on, numbers.shape)]
 
     def positions(self, ins: Instruction) -> tuple[Array, Array]:
         """Instructions and mma of each warp before `ins`, each (1|blocks, 1|warps)."""
