@@ -46,6 +46,15 @@ def unfit_types(contraction: Contraction) -> str:
     return ""
 
 
+def _beyond_limits(contraction: Contraction) -> str | None:
+    """Which limit of tensor maps A or B exceeds; of sizes without an op, none."""
+    if contraction.op is None:
+        return None
+    kinds = [operand.type for operand in list(contraction.op.operands)[:2]]
+    beyond = (beyond_limits(one, element_bytes(one)) for one in kinds)
+    return next(filter(None, beyond), None)
+
+
 def _unfit_arrays(contraction: Contraction) -> str:
     widest = max(CP_ASYNC_BYTES)
     rank = 2 + len(contraction.batches)
@@ -62,9 +71,7 @@ def _unfit_arrays(contraction: Contraction) -> str:
             )
     if rank > _LARGEST_RANK:
         return f"it has {rank} dimensions, a tensor map has at most {_LARGEST_RANK}"
-    kinds = [operand.type for operand in list(contraction.op.operands)[:2]]
-    beyond = filter(None, (beyond_limits(one, element_bytes(one)) for one in kinds))
-    if (why := next(beyond, None)) is not None:
+    if (why := _beyond_limits(contraction)) is not None:
         return why
     if "m" not in contraction.lhs:
         return "A is a vector"
