@@ -157,6 +157,7 @@ RAGGED = [
 ]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("shape", RAGGED, ids=str)
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
 def test_ragged(shape: dict[str, int], rhs: str) -> None:

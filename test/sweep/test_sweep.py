@@ -38,7 +38,7 @@ from sweep_running import compiled, failure, run
 from sweep_shapes import shape
 
 SEED = int(os.environ.get("ALCOP_SWEEP_SEED", "0"))
-CASES = os.environ.get("ALCOP_SWEEP_CASES", "800")
+CASES = os.environ.get("ALCOP_SWEEP_CASES", "400")
 ONE = os.environ.get("ALCOP_SWEEP_CASE")
 PARTS = 40  # run at the same time where there are workers
 SHOWN = 3  # failures of each part
