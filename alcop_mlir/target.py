@@ -40,6 +40,9 @@ MAX_WGMMA_N = 256  # columns; the same
 
 TENSOR_MAP_BYTES = 128  # CUDA driver API, CUtensorMap
 TENSOR_MAP_ALIGNMENT = 64  # bytes, of a parameter; the same
+TENSOR_MAP_RANK = 5  # dimensions at most; CUDA driver API, cuTensorMapEncodeTiled
+TENSOR_MAP_EXTENT = 1 << 32  # elements along each, at most; the same
+TENSOR_MAP_DISTANCE = 1 << 40  # bytes: those of rows are less, above 0; the same
 _NAME = re.compile(r"sm_(\d+)([a-z]?)")
 
 

@@ -17,7 +17,12 @@ import numpy as np
 from alcop_mlir.element_types import element_bytes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.kernels import TensorMap
-from alcop_mlir.target import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from alcop_mlir.target import (
+    TENSOR_MAP_ALIGNMENT,
+    TENSOR_MAP_BYTES,
+    TENSOR_MAP_DISTANCE,
+    TENSOR_MAP_EXTENT,
+)
 
 # Enumerations of cuda.h, CUDA 13.0.
 _DTYPES = {
@@ -34,7 +39,6 @@ _SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 _PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 _FILLS = {"zeros": 0, "nan": 1}
 _ALIGNMENT = 16  # bytes, of the address and of strides
-_LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
 _WORDS = np.dtype([("words", np.uint64, TENSOR_MAP_BYTES // 8)])
 
 
@@ -85,16 +89,16 @@ def _check(
             f"{address:#x}"
         )
     for number, extent in enumerate(shape):
-        if not 1 <= extent <= _LARGEST_SIZE:
+        if not 1 <= extent <= TENSOR_MAP_EXTENT:
             raise LaunchError(
                 f"{what} has {extent} elements along dimension {number} from the "
-                f"innermost, expected 1 to {_LARGEST_SIZE}"
+                f"innermost, expected 1 to {TENSOR_MAP_EXTENT}"
             )
     for stride in strides:
-        if stride % _ALIGNMENT or not 0 < stride < _LARGEST_STRIDE:
+        if stride % _ALIGNMENT or not 0 < stride < TENSOR_MAP_DISTANCE:
             raise LaunchError(
                 f"{what} has rows {stride} bytes apart, expected a multiple of "
-                f"{_ALIGNMENT} below {_LARGEST_STRIDE}"
+                f"{_ALIGNMENT} below {TENSOR_MAP_DISTANCE}"
             )
 
 

@@ -33,11 +33,13 @@ from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import is_inside, made_by
 from alcop_mlir.analysis.ir.slices import captured, is_pure
 from alcop_mlir.bindings import ir
+from alcop_mlir.target import (
+    TENSOR_MAP_DISTANCE,
+    TENSOR_MAP_EXTENT,
+    TENSOR_MAP_RANK,
+)
 
-MAX_RANK = 5
 MAX_BOX = 256  # elements along each dimension
-MAX_EXTENT = 1 << 32  # elements of the memref along each dimension
-MAX_DISTANCE = 1 << 40  # bytes: those of its rows are less, and more than 0
 ALIGNMENT = 16  # bytes, of the memref and of the distances of its rows
 ROWS_OF_PATTERN = 8  # of a swizzle
 SWIZZLES = (128, 64, 32)  # bytes that a pattern is wide; the rows of a box
@@ -229,8 +231,10 @@ def _is_made_in(value: ir.Value, kernel: ir.Operation) -> bool:
 def unfit(memref: ir.Value, box: tuple[int, ...], size: int) -> str | None:
     """Why no tensor map describes the memref with that box; None where one does."""
     kind = memref.type
-    if kind.rank > MAX_RANK:
-        return f"{kind} has {kind.rank} dimensions, a tensor map at most {MAX_RANK}"
+    if kind.rank > TENSOR_MAP_RANK:
+        return (
+            f"{kind} has {kind.rank} dimensions, a tensor map at most {TENSOR_MAP_RANK}"
+        )
     if any(extent > MAX_BOX for extent in box):
         text = "x".join(map(str, box))
         return f"a box of {text} elements, expected at most {MAX_BOX} each way"
@@ -256,17 +260,18 @@ def beyond_limits(kind: ir.Type, size: int) -> str | None:
     size: bytes of an element. What is known at run time only is looked at there.
     """
     for number in range(kind.rank):
-        if not kind.is_dynamic_dim(number) and kind.shape[number] > MAX_EXTENT:
+        if not kind.is_dynamic_dim(number) and kind.shape[number] > TENSOR_MAP_EXTENT:
             return (
                 f"dimension {number} of {kind} has {kind.shape[number]} elements, a "
-                f"tensor map has at most {MAX_EXTENT}"
+                f"tensor map has at most {TENSOR_MAP_EXTENT}"
             )
     strides, _ = kind.get_strides_and_offset()
     for number, stride in enumerate(strides[:-1]):
         is_known = not kind.is_dynamic_stride_or_offset(stride)
-        if is_known and not 0 < stride * size < MAX_DISTANCE:
+        if is_known and not 0 < stride * size < TENSOR_MAP_DISTANCE:
             return (
                 f"dimension {number} of {kind} has a distance of {stride * size} "
-                f"bytes, a tensor map has more than 0 and less than {MAX_DISTANCE}"
+                "bytes, a tensor map has more than 0 and less than "
+                f"{TENSOR_MAP_DISTANCE}"
             )
     return None

@@ -6,12 +6,11 @@ from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.analysis.layout.tensor_boxes import beyond_limits
 from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS, ROUNDED_INPUTS
-from alcop_mlir.target import CP_ASYNC_BYTES
+from alcop_mlir.target import CP_ASYNC_BYTES, TENSOR_MAP_RANK
 
 STEP_BYTES = 128  # of a row along K: the widest swizzle
 LEAST_STEPS = 3  # of K: fewer fill no ring
 _ACROSS_K = ("f16", "bf16")  # that wgmma transposes: PTX ISA, wgmma.mma_async
-_LARGEST_RANK = 5  # of a tensor map
 
 
 def unfit(contraction: Contraction) -> str:
@@ -69,8 +68,8 @@ def _unfit_arrays(contraction: Contraction) -> str:
                 f"rows of {name} are known to begin at multiples of {divisor} bytes, "
                 f"expected {widest}"
             )
-    if rank > _LARGEST_RANK:
-        return f"it has {rank} dimensions, a tensor map has at most {_LARGEST_RANK}"
+    if rank > TENSOR_MAP_RANK:
+        return f"it has {rank} dimensions, a tensor map has at most {TENSOR_MAP_RANK}"
     if (why := _beyond_limits(contraction)) is not None:
         return why
     if "m" not in contraction.lhs:

@@ -16,6 +16,10 @@ import numpy as np
 
 from alcop_mlir.errors import EmulationError
 from alcop_mlir.runtime.emulator.arithmetic.storage import BOOL, U32, Array
+from alcop_mlir.runtime.emulator.instructions.operand_types import (
+    require_agreement,
+    require_fit,
+)
 from alcop_mlir.runtime.emulator.machine.cohort import Cohort
 from alcop_mlir.runtime.emulator.machine.loaded_kernel import (
     Read,
@@ -99,15 +103,6 @@ class Translator:
         other._takes_wider = True
         return other
 
-    def _require_fit(
-        self, ins: Instruction, name: str, declared: Scalar, bits: int
-    ) -> None:
-        """Faults for a register that is wider than the operand, if it may not be."""
-        is_bits = declared.kind != "f" or _names_bits(ins)
-        if declared.bits <= bits or (self._takes_wider and is_bits):
-            return
-        raise unsupported(ins, f"{name} has {declared.bits} bits, the operand {bits}")
-
     def type_of(self, name: str, ins: Instruction) -> Scalar:
         """The declared type of a register."""
         found = self._declared(name)
@@ -190,10 +185,10 @@ class Translator:
             inner = self.read(operand.operand, scalar, ins)
             return lambda R: ~inner(R)
         if isinstance(operand, Integer):
-            _require_agreement(ins, "its constant is", "s", scalar)
+            require_agreement(ins, "its constant is", "s", scalar)
             return _integer(operand.value, scalar)
         if isinstance(operand, Float):
-            _require_agreement(ins, "its constant is", "f", scalar)
+            require_agreement(ins, "its constant is", "f", scalar)
             return constant(_float_constant(operand, scalar))
         if isinstance(operand, Address) and operand.base and operand.base[0] == "&":
             found = self.address_reader(operand.base[1:], operand.offset, scalar)
@@ -213,8 +208,8 @@ class Translator:
         if declared is not None:
             if declared.size < scalar.size:
                 raise unsupported(ins, f"{name} is narrower than {scalar.name}")
-            self._require_fit(ins, name, declared, scalar.bits)
-            _require_agreement(ins, f"{name} is", declared.kind, scalar)
+            require_fit(ins, name, declared, scalar.bits, self._takes_wider)
+            require_agreement(ins, f"{name} is", declared.kind, scalar)
             return _slot_reader(self.slot(name, ins), declared, scalar)
         found = self.address_reader(name, 0, scalar)
         if found is not None:
@@ -241,7 +236,8 @@ class Translator:
             return slot, None
         if declared.size < dtype.itemsize:
             raise unsupported(ins, f"{operand.name} is too narrow for the result")
-        self._require_fit(ins, operand.name, declared, 8 * dtype.itemsize)
+        bits = 8 * dtype.itemsize
+        require_fit(ins, operand.name, declared, bits, self._takes_wider)
         return slot, declared.unsigned
 
     def writer(self, operand: Operand, dtype: np.dtype, ins: Instruction) -> Write:
@@ -300,23 +296,6 @@ class Translator:
             return read, wide
         step = np.array(offset & ((1 << raw.bits) - 1), raw.dtype)
         return (lambda R: read(R) + step), wide
-
-
-def _require_agreement(ins: Instruction, what: str, kind: str, scalar: Scalar) -> None:
-    """Faults for a float where an integer is wanted, and the other way round.
-
-    PTX ISA "Operand Type Information": bits without a type agree with both.
-    """
-    mixed = {kind, scalar.kind} in ({"f", "u"}, {"f", "s"})
-    if mixed and not _names_bits(ins):
-        names = ("a float", "an integer")
-        given, wanted = names if kind == "f" else names[::-1]
-        raise unsupported(ins, f"{what} {given}, the operand {wanted}")
-
-
-def _names_bits(ins: Instruction) -> bool:
-    """Whether a type of the instruction is bits without a type."""
-    return any(part in SCALARS and SCALARS[part].kind == "b" for part in ins.parts)
 
 
 def _names(operands: Iterable[object]) -> Iterator[str]:
