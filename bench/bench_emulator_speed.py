@@ -225,6 +225,12 @@ KINDS = {
     "shared atomics, cas, collide": Kind(
         "atom.shared.cas.b32 %r22, [%r11], %r1, %r3;", turns=20, bounded=True
     ),
+    # Each instruction swaps at each place: half as much again as one that does not.
+    "shared atomics, cas, swaps": Kind(
+        "atom.shared.cas.b32 %r22, [%r11], %r22, %r3;",
+        turns=20,
+        before="mov.u32 %r22, %r9;",
+    ),
     "shared atomics, scattered": Kind(
         "".join(f"atom.shared.add.u32 %r22, [{p}], %r1; " for p in SHARED_PLACES),
         turns=20,

@@ -287,3 +287,12 @@ def test_operands_that_all_blocks_share(name: str, shape: str) -> None:
                 b, c = int(x[copy % rows, i]), int(y[copy % rows, i])
                 row[element] = OPERATIONS[name](old, b, c)
         np.testing.assert_array_equal(memory, wanted)
+
+
+def test_a_swap_is_found_by_those_behind_it_alone() -> None:
+    """The first one seeks what the second one leaves, and comes too early for it."""
+    memory, at = np.array([[1, 1]], np.uint32), np.zeros(4, np.int64)
+    x, y = np.array([[2, 1, 5, 2]], np.uint32), np.array([[9, 2, 7, 3]], np.uint32)
+    found = update_in_order(memory, at, "cas", UPDATES["cas"], x, y)
+    assert found.tolist() == [[1, 1, 2, 2]]
+    assert memory.tolist() == [[3, 1]]

@@ -200,9 +200,9 @@ def update_in_order(
     elif name in ("inc", "dec") and _has_one_limit(queues, x):
         found, end = _count(queues, start, x, name)
     else:
+        y = y.take(order, axis=1)
         swapped = _swap_in_rounds(queues, start, x, y) if name == "cas" else None
         if swapped is None:
-            y = y.take(order, axis=1)
             swapped = _one_by_one(queues, name, update, start, x, y)
         found, end = swapped
     memory[:, place] = end
@@ -296,48 +296,28 @@ def _swap_in_rounds(
 ) -> tuple[Array, Array] | None:
     """compare-and-swap where each queue swaps a few times; None where one does more.
 
-    A round goes from one swap of each queue to its next one, and looks only at what is
-    left of the queues that have swapped: all of that finds the same. x is sorted, y is
-    not. Entries and queues are numbered through the copies.
+    A round goes from one swap of each queue to its next one: all behind it finds what
+    was swapped in. An atomic read is written as a swap of some value for itself, which
+    changes nothing and takes no round. x and y are sorted.
     """
-    count, queues = x.shape[1], q.first.size
     value, found = start.copy(), q.spread(start)
-    hits = np.flatnonzero(same_bits(x, found))
-    if not hits.size:
-        return found, value
-    copy, entry = np.divmod(hits, count)
-    own = q.first.searchsorted(entry, side="right") - 1
-    queue, base = own + copy * queues, copy * count
-    stop = base + q.stop[own]
-    new = _first_of_runs(queue)
-    hits, queue, base, stop = hits[new], queue[new], base[new], stop[new]
+    left = np.arange(x.shape[1], 0, -1, dtype=np.int32)  # entries from each one on
+    changes = ~same_bits(x, y)
+    hit = same_bits(x, found) & changes
     for _ in range(_ROUNDS):
-        swapped = _entries_of(y, len(start), base + q.order[hits - base])
-        value.reshape(-1)[queue] = swapped
-        behind, owner = _ranges(hits + 1, stop)
-        finds = swapped[owner]
-        found.reshape(-1)[behind] = finds
-        sought = _entries_of(x, len(start), behind)
-        again = np.flatnonzero(same_bits(sought, finds))
-        if not again.size:
+        if not hit.any():
             return found, value
-        owner = owner[again]
-        new = _first_of_runs(owner)
-        owner, hits = owner[new], behind[again[new]]
-        queue, base, stop = queue[owner], base[owner], stop[owner]
-    return None
-
-
-def _entries_of(x: Array, copies: int, at: Array) -> Array:
-    """Of x (1|copies, n) entries numbered through the copies."""
-    return x.reshape(-1).take(at if len(x) == copies else at % x.shape[1])
-
-
-def _first_of_runs(x: Array) -> Array:
-    """Which entries of (n,) differ from the one before."""
-    new = np.ones(x.size, bool)
-    np.not_equal(x[1:], x[:-1], out=new[1:])
-    return new
+        swap = np.maximum.reduceat(hit * left, q.first, axis=1)  # 0: there is none
+        queue = np.flatnonzero(swap)
+        entry = x.shape[1] - swap.take(queue)
+        entry += 0 if len(y) == 1 else queue // swap.shape[1] * x.shape[1]
+        value.reshape(-1)[queue] = y.take(entry)
+        behind = left < q.spread(swap)
+        found = np.where(behind, q.spread(value), found)
+        hit = same_bits(x, found)
+        hit &= changes
+        hit &= behind
+    return None if hit.any() else (found, value)
 
 
 def _ranges(start: Array, stop: Array) -> tuple[Array, Array]:
