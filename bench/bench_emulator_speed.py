@@ -225,7 +225,7 @@ KINDS = {
     "shared atomics, cas, collide": Kind(
         "atom.shared.cas.b32 %r22, [%r11], %r1, %r3;", turns=20, bounded=True
     ),
-    # Each instruction swaps at each place: half as much again as one that does not.
+    # Each instruction swaps once in each element.
     "shared atomics, cas, swaps": Kind(
         "atom.shared.cas.b32 %r22, [%r11], %r22, %r3;",
         turns=20,
