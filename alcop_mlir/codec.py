@@ -70,13 +70,15 @@ def encode(value: Any, kind: Any = None) -> Any:
     return _form(kind or value.__class__).write(value)
 
 
-def check(instance: Any, what: str) -> None:
+def check(instance: Any, what: str, names: Collection[str] | None = None) -> None:
     """ConfigError where members of a dataclass are not as annotated.
 
     For the `__post_init__` of what users make; members are plain values or tuples, or
     dataclasses that check themselves.
+
+    names: the members that are looked at, where the others have been; None for all
     """
-    _members(instance.__class__).check(instance, what)
+    _members(instance.__class__).check(instance, what, names)
 
 
 def parse(data: bytes | str, most: int = MAX_TEXT) -> Any:
@@ -522,9 +524,11 @@ class _Members:
             if one.factory is not MISSING
         ]
 
-    def check(self, instance: Any, what: str) -> None:
+    def check(self, instance: Any, what: str, names: Collection[str] | None) -> None:
         """As the function `check`."""
         for name, (attribute, read) in self._readers.items():
+            if names is not None and attribute not in names:
+                continue
             member = getattr(instance, attribute)
             if hasattr(member, _FIELDS):  # as `is_dataclass`, which costs more
                 continue

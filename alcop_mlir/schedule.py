@@ -124,6 +124,17 @@ class Schedule(_Parameters):
         chosen = {"engine": (self.engine, MMA), "mode": (self.mode, COOPERATIVE)}
         return made | {n: one for n, (one, usual) in chosen.items() if one != usual}
 
+    def changed(self, **members: Any) -> Schedule:
+        """As `dataclasses.replace`, which looks at all members again; spaces are large.
+
+        Raises ConfigError as the constructor does.
+        """
+        made = object.__new__(Schedule)
+        made.__dict__.update(self.__dict__ | members)
+        codec.check(made, "schedule", members)
+        made._check_tiles()
+        return made
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schedule:
         """From the dictionary form; missing names take their defaults."""

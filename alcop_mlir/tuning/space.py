@@ -13,7 +13,7 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -199,11 +199,12 @@ def enumerate_space(
     refusal = "no K step fits the type of its inputs"
     tiles = _tiles(problem, space) if _is_by_mma(problem, target) else ()
     for block, warp in tiles:
+        tile = Schedule(block, warp, (1, 1))
         for register in _register_stages(problem, space):
             for shared in _shared_stages(problem, space, block[2]):
                 if shared == 1 and register > 1:
                     continue
-                schedule = Schedule(block, warp, (shared, register))
+                schedule = tile.changed(stages=(shared, register))
                 try:
                     cost = _cost(problem, schedule, target)
                 except ConfigError as error:
@@ -280,16 +281,16 @@ def _variants(
     at_once = cost.blocks_per_sm * target.sms
     if blocks > at_once:
         rasters = [one for one in space.raster if one <= rows and columns > 1]
-        more = [replace(schedule, raster=one) for one in rasters if one > 1]
+        more = [schedule.changed(raster=one) for one in rasters if one > 1]
     else:
         parts = [one for one in space.split_k if 1 < one <= at_once // blocks]
         fitting = (one for one in parts if _splits(problem, schedule, one))
-        some = (replace(schedule, split_k=one) for one in fitting)
+        some = (schedule.changed(split_k=one) for one in fitting)
         more = [one for one in some if _is_split(problem, one)]
     swept = _swept(problem, schedule, target, space)
     wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
     turned = [
-        replace(one, rectangle=width)
+        one.changed(rectangle=width)
         for width in wide
         for one in (schedule, *more)
         if one.split_k == 1 and _fills(problem, schedule.block[0], width)
@@ -323,7 +324,7 @@ def _swept(
     is_kept = problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes
     if problem.taps is None or is_kept:
         return []
-    some = (replace(schedule, sweeps=one) for one in space.sweeps if one > 1)
+    some = (schedule.changed(sweeps=one) for one in space.sweeps if one > 1)
     return [one for one in some if _is_swept(problem, one)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alcop_mlir.errors import ConfigError
@@ -149,3 +151,16 @@ def test_what_fits_no_schedule_is_said_at_once(text: str, message: str) -> None:
 def test_what_does_not_fit_the_chosen_is_said() -> None:
     with pytest.raises(ConfigError, match="block=64,64 is not a whole number of warp"):
         Partial.parse("warp=48,32").over(Schedule((64, 64, 32), (32, 32)))
+
+
+def test_what_is_changed_is_checked_as_what_is_made() -> None:
+    """The members that change, and what concerns them together with others."""
+    schedule = Schedule((128, 128, 32), (64, 64), (3, 2))
+    assert schedule.changed(raster=8) == replace(schedule, raster=8)
+    assert schedule.raster == 1
+    for members in ({"raster": 0}, {"stages": (3, "2")}, {"warp": (48, 64)}):
+        with pytest.raises(ConfigError) as wanted:
+            replace(schedule, **members)
+        with pytest.raises(ConfigError) as got:
+            schedule.changed(**members)
+        assert str(got.value) == str(wanted.value)
