@@ -7,18 +7,16 @@ Shared by the tools and the Python API, and independent of both.
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import itertools
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alcop_mlir import diagnostics
+from alcop_mlir import collector, diagnostics
 from alcop_mlir.analysis.host.host_code import NotCompiled
 from alcop_mlir.analysis.host.host_function import (
     described,
@@ -168,7 +166,7 @@ def lower(source: Input, options: Options) -> Lowered:
     module = source.module.operation.clone()
     put_in_module(module)
     own_kernels = bool(gpu_modules(module))
-    with diagnostics.collect() as remarks, _uncollected():
+    with diagnostics.collect() as remarks, collector.paused():
         try:
             run_pipeline(module, "builtin.module(alcop-box-scalars)")
             for func in host_functions(module):
@@ -271,21 +269,6 @@ def check_limits(kernel: Kernel, target: Target) -> None:
                 f"kernel '{kernel.name}' needs {needed} {what} per block, "
                 f"{target.name} has {available}: smaller tiles or fewer stages"
             )
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pause Python's collector of cycles.
-
-    It looks at every op that a pass holds, again and again, and frees next to nothing.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _signature(func: Any, options: Options) -> _Signature:

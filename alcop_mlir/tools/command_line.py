@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from alcop_mlir import files, limits
+from alcop_mlir import collector, files, limits
 from alcop_mlir.errors import AlcopError, ConfigError
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, target_names
@@ -230,6 +230,7 @@ def run_command(command: Callable[[], int]) -> int:
     """The exit status of `command`: 1 after `error: ...`, 130 after Ctrl-C."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `alcop-compile ... | head`
+    collector.skip_at_exit()
     if sys.stdout is None:  # closed: what is printed is not wanted
         sys.stdout = open(os.devnull, "w", encoding="utf-8")
     try:

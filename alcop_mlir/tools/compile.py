@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from alcop_mlir import collector
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import DEFAULT_TARGET
 from alcop_mlir.tools import command_line
@@ -51,28 +52,35 @@ def parser() -> Parser:
 
 def _run(given: Any) -> int:
     _check_output(given)
+    with collector.paused():  # it costs most while modules are loaded
+        made = _made(given)
+    if isinstance(made, str):
+        command_line.write(made, given.output)
+        return 0
+    reports = ()
+    if given.certify:
+        from alcop_mlir.compilation.certification import certified_bundle
+
+        made, reports = certified_bundle(made, _SECONDS)
+    _show(made, given.output)
+    for report in reports:
+        print(f"certificate of {report.entry}: {report.verdict}")
+    return 0
+
+
+def _made(given: Any) -> Bundle | str:
+    """What the options ask for: a bundle, or the text to write."""
     lowered = command_line.lower(given, use_ptxas=not given.no_ptxas)
     from alcop_mlir.compilation import compiler  # loaded by now
 
     if given.emit == "bundle":
-        bundle, reports = compiler.pack(lowered), ()
-        if given.certify:
-            from alcop_mlir.compilation.certification import certified_bundle
-
-            bundle, reports = certified_bundle(bundle, _SECONDS)
-        _show(bundle, given.output)
-        for report in reports:
-            print(f"certificate of {report.entry}: {report.verdict}")
-        return 0
+        return compiler.pack(lowered)
     if given.emit == "mlir":
-        text = f"{lowered.module}\n"
-    elif given.emit == "gpu-binary":
-        text = compiler.binaries(lowered)
-    else:
-        codes = compiler.kernels(lowered).values()
-        text = "\n".join(dict.fromkeys(code.ptx for code in codes))
-    command_line.write(text, given.output)
-    return 0
+        return f"{lowered.module}\n"
+    if given.emit == "gpu-binary":
+        return compiler.binaries(lowered)
+    codes = compiler.kernels(lowered).values()
+    return "\n".join(dict.fromkeys(code.ptx for code in codes))
 
 
 def _check_output(given: Any) -> None:

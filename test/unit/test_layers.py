@@ -76,7 +76,7 @@ MACHINE = f"{PTX_TEXT} runtime.emulator.machine.*"
 INSTRUCTIONS = f"{MACHINE} runtime.emulator.instructions.*"
 COMPILATION = (
     f"{TRANSFORMS} pipelines.* transforms.tiling.thread_points reference.* {RUNTIME} "
-    "version compilation.*"
+    "collector version compilation.*"
 )
 
 # The first pattern that fits a module decides.
@@ -101,6 +101,7 @@ RULES = {
     "dtypes": Rule("element_types"),
     "schedule": Rule("errors codec target"),
     "variants": Rule("errors codec schedule"),
+    "collector": Rule(),
     "taps": Rule("codec"),
     "rectangles": Rule(),
     "resources": Rule("errors target schedule taps"),
