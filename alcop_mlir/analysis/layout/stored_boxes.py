@@ -2,9 +2,9 @@
 
 A warp's part of C becomes portions of 16 rows, each as wide as a swizzle's pattern: one
 box, and one instruction of the engine, which drops what is beyond the edge of the
-memref. Elements have 16 bits: of these `stmatrix` writes a row of eight at once, as a
-quad holds them. Elements of other sizes a lane has in words of its own, or in parts of
-one; a store to shared memory for each costs what it saves.
+memref. Of elements of 16 bits `stmatrix` writes a row of eight at once, as a quad holds
+them; of 32 bits a lane has two side by side, and stores them. Of others it has parts of
+a word.
 
 `stored_boxes` answers for a `vector.transfer_write`; nothing is changed here.
 """
@@ -35,7 +35,7 @@ from alcop_mlir.analysis.layout.tensor_boxes import (
 from alcop_mlir.bindings import ir
 
 ROWS = 16  # of a portion: those of an accumulator piece
-BYTES = 2  # of an element
+STORED_BYTES = (2, 4)  # of an element
 _OPERANDS = 2  # of a transfer, before its indices: the vector, the memref
 
 
@@ -46,11 +46,8 @@ def stored_boxes(write: ir.Operation) -> TensorBoxes | str:
     write = write.operation
     vector, target, *indices = write.operands
     size = element_bytes(target.type)
-    if size != BYTES:
-        return (
-            f"elements have {8 * size} bits, expected {8 * BYTES}, of which stmatrix "
-            "stores several at once"
-        )
+    if size not in STORED_BYTES:
+        return f"elements have {8 * size} bits, expected 16 or 32"
     rank = target.type.rank
     if len(indices) != rank or transfer_dims(write) != (rank - 2, rank - 1):
         return "it is no store of rows of a matrix"

@@ -16,8 +16,9 @@ After:   %map = nvgpu.tma.create.descriptor %C box[16, 64]        // on the host
 
 A lane has two elements of a row side by side. Stored from there, four lanes have to
 exchange them until one has 16 bytes; `stmatrix` brings rows of a whole box into shared
-memory at once, and the copy engine stores whole lines of C, and what is inside of C
-only: where tiles may exceed it, and two branches differ in that alone, one is left.
+memory at once, of words a lane stores both, and the copy engine stores whole lines of
+C, and what is inside of C only: where tiles may exceed it, and two branches differ in
+that alone, one is left.
 
 A portion is 16 rows of a warp, as wide as a swizzle's pattern. Each warp has one or two
 slots of its own, so that no warp waits for another: only for the copy engine, until it
@@ -26,14 +27,13 @@ it; barriers of the warp tell the other lanes. Before the engine may see what al
 them wrote, each has a fence (PTX ISA, "Async proxy"). A block may end when its slots
 have been read.
 
-Only in launches with contractions by wgmma, of elements of 16 bits: of others a store
-to shared memory for each word would cost what it saves. What does not fit is stored
-from registers, with a remark, as those are: rows that are not multiples of 16 bytes
+Only in launches with contractions by wgmma, of elements of 16 or 32 bits. What does not
+fit is stored from registers, with a remark: rows that are not multiples of 16 bytes
 apart, C that is a part of something else, or no room in shared memory beside the ring.
 
 Runs after alcop-specialize-warps and alcop-expand-pipelines, and before
-alcop-lower-mma, which stores tiles to buffers with `alcop.boxes` by stmatrix. Writes
-`alcop.boxes`, and reads `alcop.wgmma`.
+alcop-lower-mma, which stores tiles to buffers with `alcop.boxes` as TMA reads them.
+Writes `alcop.boxes`, and reads `alcop.wgmma`.
 """
 
 from __future__ import annotations

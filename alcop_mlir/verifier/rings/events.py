@@ -34,7 +34,7 @@ from alcop_mlir.verifier.rings.products import (
 )
 from alcop_mlir.verifier.rings.threads import Threads
 from alcop_mlir.verifier.rings.unproven import Unproven
-from alcop_mlir.verifier.rings.warp_slots import MATRICES, addressed, warp_slots
+from alcop_mlir.verifier.rings.warp_slots import addressed, warp_slots, written_address
 from alcop_mlir.verifier.values import constant
 
 LOAD = "nvgpu.tma.async.load"
@@ -62,7 +62,7 @@ _MAY_MATTER = (
     "nvgpu.mbarrier.", "nvgpu.tma.", "nvgpu.warpgroup.", "nvgpu.device_async",
     "nvvm.mbarrier", "nvvm.cp.async", "nvvm.barrier", "nvvm.wgmma", "nvvm.cluster",
     "nvvm.fence.proxy", "nvvm.inline_ptx", "nvvm.mapa", "nvvm.exit",
-    "nvvm.stmatrix", "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer",
+    "llvm.call", "func.call", "cf.", "alcop.async", "alcop.producer",
     "alcop.consumer",
 )  # fmt: skip
 
@@ -171,9 +171,10 @@ class Ops:
 
     def _out(self, op: Any) -> list[tuple[Any, Any]]:
         """The buffers on their way out that an op accesses, and by which values."""
-        if op.name == MATRICES:
-            buffer = addressed(op)
-            return [(buffer, op.operands[0])] if buffer in self.stored else []
+        address = written_address(op)
+        if address is not None:
+            buffer = addressed(address)
+            return [(buffer, address)] if buffer in self.stored else []
         if op.name == STORE:
             return [(root(op.operands[0]), op.operands[0])]
         return [
@@ -194,7 +195,8 @@ class Ops:
             return self._contract(op) if is_wgmma(op) else None
         if op.name in _HARMLESS or is_of_descriptors(op):
             return None
-        if op.name.startswith(_MAY_MATTER) or is_text(op):
+        is_unknown = op.name.startswith(_MAY_MATTER) or is_text(op)
+        if is_unknown or written_address(op) is not None:
             raise Unproven(op, f"'{op.name}' is not known")
         return self._accesses(op)
 

@@ -19,7 +19,8 @@ from alcop_mlir.verifier.values import is_computable
 
 WGMMA = "nvvm.wgmma.mma_async"
 HELD = "alcop.warpgroup_mma"  # with A in registers, and a fence of its own
-_POINTER_CAST, _MATRICES = "llvm.inttoptr", "nvvm.stmatrix"
+_POINTER_CAST = "llvm.inttoptr"
+_WRITTEN = {"nvvm.stmatrix": 0, "llvm.store": 1}  # the operand that is an address
 POINTER = "memref.extract_aligned_pointer_as_index"
 INLINE = "llvm.inline_asm"
 _FOR, _IF, _YIELD = "scf.for", "scf.if", "scf.yield"
@@ -92,7 +93,7 @@ def tile(op: Any, descriptor: Any) -> Any:
 
 def is_of_descriptors(op: Any) -> bool:
     """Whether the address that an op makes is used in descriptors of wgmma alone, and
-    by stmatrix.
+    to write there.
     """
     is_shared = op.name == POINTER and is_workgroup(op.operands[0].type)
     return is_shared and _leads_to_wgmma(op.results[0])
@@ -104,14 +105,18 @@ def _leads_to_wgmma(value: Any) -> bool:
         if user.name in (WGMMA, HELD) and use.operand_number > _INIT:
             continue
         if user.name == _POINTER_CAST:
-            users = [one.owner.operation.name for one in user.results[0].uses]
-            if {*users} <= {_MATRICES}:
+            if all(_is_written(one) for one in user.results[0].uses):
                 continue
         if not is_computable(user) or user.name == "arith.cmpi":
             return False
         if not all(_leads_to_wgmma(result) for result in user.results):
             return False
     return True
+
+
+def _is_written(use: Any) -> bool:
+    """Whether an address is used as the one that an op writes to."""
+    return _WRITTEN.get(use.owner.operation.name) == use.operand_number
 
 
 def is_text(op: Any) -> bool:

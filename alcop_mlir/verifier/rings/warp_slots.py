@@ -1,7 +1,8 @@
 """Slots of a buffer that each warp has for itself: it writes them, and TMA stores them.
 
     %slot = memref.reinterpret_cast %buffer to offset: [(%warp * 2 + 1) * 1024] ...
-    vector.transfer_write %part, %slot    // or nvvm.stmatrix, at an address in the slot
+    vector.transfer_write %part, %slot    // or nvvm.stmatrix, or llvm.store of words,
+                                          // at an address in the slot
     nvgpu.tma.async.store %slot to %map
 
 Where each access is, is computed for each thread. Where the lanes of a warp have
@@ -20,14 +21,24 @@ from alcop_mlir.verifier.rings.products import POINTER
 from alcop_mlir.verifier.rings.threads import WARP, Threads
 from alcop_mlir.verifier.values import is_computable
 
-MATRICES = "nvvm.stmatrix"
+_MATRICES, _STORE = "nvvm.stmatrix", "llvm.store"
+_SHARED_POINTER = "!llvm.ptr<3>"
 _POINTER_CAST = "llvm.inttoptr"
 _REINTERPRET = "memref.reinterpret_cast"
 
 
-def addressed(op: Any) -> Any | None:
-    """The buffer that an `nvvm.stmatrix` writes to; None where it is not known."""
-    cast = _maker(op.operands[0])
+def written_address(op: Any) -> Any | None:
+    """The address in shared memory that an op writes to; None of other ops."""
+    if op.name == _MATRICES:
+        return op.operands[0]
+    if op.name == _STORE and str(op.operands[1].type) == _SHARED_POINTER:
+        return op.operands[1]
+    return None
+
+
+def addressed(address: Any) -> Any | None:
+    """The buffer that an address is in; None where it is not known."""
+    cast = _maker(address)
     if cast is None or cast.name != _POINTER_CAST:
         return None
     found, pending, seen = set[Any](), [cast.operands[0]], set[Any]()
@@ -80,7 +91,8 @@ def _slots(op: Any, value: Any, buffer: Any, threads: Threads) -> list[int] | No
     maker = _maker(value)
     if maker is None:
         return None
-    if op.name == MATRICES:
+    is_address = written_address(op) is not None
+    if is_address:
         found = threads.values(maker.operands[0])
         unit = buffer.elements * buffer.bits // 8
     else:
@@ -88,7 +100,7 @@ def _slots(op: Any, value: Any, buffer: Any, threads: Threads) -> list[int] | No
     if found is None:
         return None
     each = [found] * threads.count if isinstance(found, int) else list(found)
-    if op.name != MATRICES and any(offset % unit for offset in each):
+    if not is_address and any(offset % unit for offset in each):
         return None
     slots = [offset // unit for offset in each]
     warps = [slots[n : n + WARP] for n in range(0, threads.count, WARP)]

@@ -85,6 +85,32 @@ func.func @branches(%C: memref<500x88xf16>, %inside: i1, %va: vector<16x16xf16>,
 
 // -----
 
+// Elements of a word: a pattern of 128 bytes is 32 columns.
+// CHECK-LABEL: @words
+// CHECK:       nvgpu.tma.create.descriptor %{{.*}} box[%c16{{.*}}, %c32{{.*}}] : memref<*xf32> -> <tensor = memref<16x32xf32, 3>, swizzle = swizzle_128b
+// CHECK:         memref.alloc() {alcop.boxes = {columns = 32 : i64, swizzle = 128 : i64}, alignment = 1024 : i64} : memref<16x16x32xf32
+// CHECK-COUNT-4: nvgpu.tma.async.store
+// CHECK-NOT:     vector.transfer_write %{{.*}} : vector<16x128xf32>
+#ws = #gpu.address_space<workgroup>
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @words(%C: memref<500x132xf32>, %va: vector<16x16xf16>, %vb: vector<128x16xf16>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c384 = arith.constant 384 : index
+  %zero = arith.constant dense<0.0> : vector<16x128xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c2, %gz = %c1) threads(%tx, %ty, %tz) in (%sx = %c384, %sy = %c1, %sz = %c1) {
+    %ring = memref.alloc() : memref<4x128x64xf16, #ws>
+    %s = vector.contract {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %va, %vb, %zero {alcop.wgmma} : vector<16x16xf16>, vector<128x16xf16> into vector<16x128xf32>
+    vector.transfer_write %s, %C[%bx, %by] : vector<16x128xf32>, memref<500x132xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
 // What does not fit stays, and says why.
 // CHECK-LABEL: @refused
 // CHECK-NOT:   nvgpu.tma.async.store
@@ -92,7 +118,7 @@ func.func @branches(%C: memref<500x88xf16>, %inside: i1, %va: vector<16x16xf16>,
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
 #c = affine_map<(m, n, k) -> (m, n)>
-func.func @refused(%C: memref<512x132xf16>, %D: memref<512x128xf32>, %E: memref<512x256xf16>, %va: vector<16x16xf16>, %vb: vector<128x16xf16>) {
+func.func @refused(%C: memref<512x132xf16>, %D: memref<512x128xf8E4M3FN>, %E: memref<512x256xf16>, %va: vector<16x16xf16>, %vb: vector<128x16xf16>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c384 = arith.constant 384 : index
@@ -103,8 +129,9 @@ func.func @refused(%C: memref<512x132xf16>, %D: memref<512x128xf32>, %E: memref<
     %h = arith.truncf %s : vector<16x128xf32> to vector<16x128xf16>
     // expected-remark @below {{C is stored from registers, not by TMA: dimension 0 of memref<512x132xf16> has a distance that is a multiple of 264 bytes, 16 are needed}}
     vector.transfer_write %h, %C[%bx, %by] {in_bounds = [true, true]} : vector<16x128xf16>, memref<512x132xf16>
-    // expected-remark @below {{C is stored from registers, not by TMA: elements have 32 bits, expected 16, of which stmatrix stores several at once}}
-    vector.transfer_write %s, %D[%bx, %by] {in_bounds = [true, true]} : vector<16x128xf32>, memref<512x128xf32>
+    %b = arith.truncf %s : vector<16x128xf32> to vector<16x128xf8E4M3FN>
+    // expected-remark @below {{C is stored from registers, not by TMA: elements have 8 bits, expected 16 or 32}}
+    vector.transfer_write %b, %D[%bx, %by] {in_bounds = [true, true]} : vector<16x128xf8E4M3FN>, memref<512x128xf8E4M3FN>
     %part = memref.subview %E[0, 0] [512, 128] [1, 1] : memref<512x256xf16> to memref<512x128xf16, strided<[256, 1]>>
     // expected-remark @below {{C is stored from registers, not by TMA: C is a part of a memref, whose edge it may exceed}}
     vector.transfer_write %h, %part[%bx, %by] : vector<16x128xf16>, memref<512x128xf16, strided<[256, 1]>>
