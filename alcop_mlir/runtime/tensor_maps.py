@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.element_types import element_bytes
+from alcop_mlir.dtypes import NUMPY_DTYPES
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.kernels import TensorMap
 from alcop_mlir.target import (
@@ -29,6 +29,8 @@ _DTYPES = {
     "i8": 0,  # as bytes
     "f8E4M3FN": 0,
     "f8E5M2": 0,
+    "i16": 1,  # as 16 bits
+    "i32": 3,
     "f16": 6,
     "f32": 7,
     "bf16": 9,
@@ -64,9 +66,10 @@ def on_emulator(one: TensorMap, array: np.ndarray, sizes: Mapping[str, int]) -> 
     if 0 in shape:
         return bytes(TENSOR_MAP_BYTES)
     _check(one, array.ctypes.data, shape, strides)
-    size = element_bytes(one.dtype)
-    numbers = array if array.dtype.kind in "fiu" else array.view(f"u{size}")
-    seen = np.lib.stride_tricks.as_strided(numbers, shape[::-1], (*strides[::-1], size))
+    # An intermediate array is bytes here.
+    numbers = array.view(NUMPY_DTYPES["f32" if one.dtype == "tf32" else one.dtype])
+    apart = (*strides[::-1], numbers.itemsize)
+    seen = np.lib.stride_tricks.as_strided(numbers, shape[::-1], apart)
     return emulator.TensorMap(
         seen,
         one.box[::-1],

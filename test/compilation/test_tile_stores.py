@@ -287,6 +287,36 @@ def as_bf16(values: Array) -> Array:
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
+CHAIN = """
+  func.func @f(%A: memref<128x64xf16>, %B: memref<64x96xf16>, %D: memref<96x64xf16>,
+               %C: memref<128x64xf16>) {
+    %z = arith.constant 0.0 : f16
+    %T = memref.alloc() : memref<128x96xf16>
+    linalg.fill ins(%z : f16) outs(%T : memref<128x96xf16>)
+    linalg.matmul ins(%A, %B : memref<128x64xf16>, memref<64x96xf16>)
+        outs(%T : memref<128x96xf16>)
+    linalg.fill ins(%z : f16) outs(%C : memref<128x64xf16>)
+    linalg.matmul ins(%T, %D : memref<128x96xf16>, memref<96x64xf16>)
+        outs(%C : memref<128x64xf16>)
+    return
+  }"""
+
+
+def test_what_one_kernel_stores_the_next_one_copies() -> None:
+    """An intermediate array is bytes of a workspace, whose maps say what they are."""
+    bundle = compiled(CHAIN, "block=128,32,64 warp=16,32 stages=2,2")
+    first, second = bundle.functions[0].kernels
+    assert all("wgmma" in bundle.code_of(one).ptx for one in (first, second))
+    random = np.random.default_rng(8)
+    a, b, d = (
+        random.integers(-1, 2, extents).astype(np.float16)
+        for extents in ((128, 64), (64, 96), (96, 64))
+    )
+    got = run(bundle, [a, b, d, np.zeros((128, 64), np.float16)], MODES[0])
+    exact = a.astype(np.float64) @ b @ d  # of whole numbers below 2048
+    np.testing.assert_array_equal(got, exact)
+
+
 # -- what orders the stores ------------------------------------------------------------
 
 # Two tiles of the first block, of which each warp stores two portions: the columns of a

@@ -216,7 +216,7 @@ def test_batches_have_maps_of_three_dimensions() -> None:
     )
     (kernel,) = bundle.functions[0].kernels
     maps = [one for one in kernel.arguments if isinstance(one, TensorMap)]
-    assert [len(one.shape) for one in maps] == [3, 3]
+    assert [len(one.shape) for one in maps] == [3, 3, 3]  # of A, B and C
     assert kernel.block == (COMPUTING + COPYING, 1, 1)
     random = np.random.default_rng(5)
     a = random.integers(-3, 4, (3, 128, 192)).astype(np.float16)

@@ -325,9 +325,7 @@ def test_wgmma_is_chosen(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
     schedule = bundle.functions[0].kernels[0].schedule
     assert schedule is not None
     assert (schedule.engine, schedule.split_k) == ("wgmma", 4)
-    said = [one for one in capfd.readouterr().err.split("\n") if "remark" in one]
-    # Of parts of C, which are f32 or i32.
-    assert all("C is stored from registers" in one for one in said)
+    assert "remark" not in capfd.readouterr().err
     a, b = case.operands(m, n, k)
     got = run(bundle, [a, b, case.zeros(m, n)])
     np.testing.assert_array_equal(got, case.product(a, b))

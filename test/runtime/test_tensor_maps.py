@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,18 @@ def test_the_driver_is_given_sizes_in_its_own_order(
     assert call == [9, 2, ADDRESS, [72, 100], [144], [64, 128], [1, 1], 0, 3, 2, 0]
     assert made.tobytes() == b"\xa5" * 128
     assert made.dtype.itemsize == 128
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("i16", 1), ("i32", 3), ("f16", 6), ("f32", 7), ("tf32", 11)]
+)
+def test_types_are_those_of_the_driver(
+    dtype: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a kernel stores by TMA, and what it copies; cuda.h has the numbers."""
+    driver = with_driver(monkeypatch)
+    tensor_maps.on_gpu(replace(MAP, dtype=dtype), ADDRESS, SIZES)
+    assert driver.calls[0][0] == number
 
 
 def test_a_map_is_encoded_once_for_each_place_and_size(
