@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from alcop_mlir.certificate.comparisons import COMPARISONS, UNSIGNED
 from alcop_mlir.certificate.values import Exact, Lanes, masked, signed
+
+# What may stand in an opcode beside its types and a comparison: of `.sat`, `.relu` and
+# all others nothing is known.
+_KNOWN = {"lo", "hi", "wide", "cc", "to", "shared", "global", "pred"}
+_KNOWN |= COMPARISONS.keys() | UNSIGNED.keys()
 
 
 def scalar_types(parts: tuple[str, ...]) -> list[tuple[str, int]]:
-    """The types in an opcode: kind (one of s, u, b, f) and bits."""
-    return [
-        (part[0], int(part[1:]))
-        for part in parts[1:]
-        if part[0] in "subf" and part[1:].isdigit()
-    ]
+    """The types in an opcode: kind (one of s, u, b, f) and bits; none where it has a
+    modifier that changes what the instruction does.
+    """
+    types = [p for p in parts[1:] if p[0] in "subf" and p[1:].isdigit()]
+    if not _KNOWN.issuperset(set(parts[1:]) - set(types)):
+        return []
+    return [(part[0], int(part[1:])) for part in types]
 
 
 def compute(parts: tuple[str, ...], values: list[Lanes]) -> Exact | None:

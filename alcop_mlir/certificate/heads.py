@@ -192,18 +192,10 @@ class Heads:
     def _names(self, value: Value) -> set[str]:
         return self.machine.symbols_of(value)
 
-    def _width(self, register: str) -> int:
-        kernel = self.code.kernel
-        if register in kernel.registers:
-            return 8 * kernel.registers[register].size
-        stem = register.split("#")[0].rstrip("0123456789")
-        found = kernel.register_ranges.get(stem)
-        return 32 if found is None else max(8 * found[0].size, 1)
-
     def _as_uniform(self, name: str, value: Value) -> Uniform | None:
         if name in self.code.needed and isinstance(value, Exact):
             return None
-        return as_uniform(value, self._width(name))
+        return as_uniform(value, self.code.width(name))
 
     def _shifted(self, name: str, value: Value) -> Uniform | Spread | None:
         """The value as one that turns may add a number to."""
@@ -277,14 +269,14 @@ class Heads:
         self.has_counters = True
         self.machine.notes.add(NO_WRAP)
         turns = Linear({turn_symbol(head): step})
-        low, high = limits_of(self._width(name) - 1)
+        low, high = limits_of(self.code.width(name) - 1)
         low, high = (entry.low, high) if step > 0 else (low, entry.high)
         if isinstance(entry, Spread):
             return spread.moved(entry, turns, low, high)
         return Uniform(entry.term + turns, low, high)
 
     def _own(self, head: int, name: str) -> Uniform:
-        low, high = limits_of(self._width(name))
+        low, high = limits_of(self.code.width(name))
         term = self.machine.symbols.plain(f"h{head}.{name}", low, high)
         return Uniform(term, low, high)
 

@@ -258,6 +258,14 @@ class Code:
             if b != self.end
         }
 
+    def width(self, register: str) -> int:
+        """The bits of a register, by its declaration."""
+        if register in self.kernel.registers:
+            return max(8 * self.kernel.registers[register].size, 1)
+        stem = register.split("#")[0].rstrip("0123456789")
+        found = self.kernel.register_ranges.get(stem)
+        return 32 if found is None else max(8 * found[0].size, 1)
+
     def between(self, block: int) -> set[int]:
         """The blocks after `block` and before all its ways meet."""
         join, found = self.after[block], set()

@@ -77,12 +77,19 @@ class Registers:
         self._made: set[str] = set()
         self.sources, self.follows_sources = Sources(), False
 
-    def unknown(self, width: int) -> Uniform:
-        """A new unknown that all threads share, named after the instruction."""
+    def unknown(self, width: int | None = None) -> Uniform:
+        """A new unknown that all threads share, named after the instruction: any number
+        of so many bits, else any that its register may hold.
+        """
         name = f"u{self.pc}"
         self._made.add(name)
-        low, high = limits_of(width)
+        low, high = limits_of(width or self._bits)
         return Uniform(self.symbols.plain(name, low, high), low, high)
+
+    @property
+    def _bits(self) -> int:
+        """Of the register that the instruction writes first."""
+        return self.code.width(self.code.written[self.pc][0])
 
     def forget(self) -> None:
         """What the instruction made when it ran before is known no more."""
@@ -186,7 +193,17 @@ class Registers:
     # Results.
 
     def compute(self, ins: Instruction) -> Value:
-        """What the instruction leaves in the one register that it writes."""
+        """What the instruction leaves in the one register that it writes.
+
+        A term is a number of the register's width, with a sign.
+        """
+        value = self._computed(ins)
+        if isinstance(value, Uniform):
+            low, high = limits_of(self._bits)
+            return value if low <= value.low <= value.high <= high else self.unknown()
+        return value
+
+    def _computed(self, ins: Instruction) -> Value:
         first, last = ins.parts[0], ins.parts[-1]
         width = width_of(last)
         operands = ins.operands[1:]
@@ -194,7 +211,7 @@ class Registers:
             return self._loaded(ins, width)
         if first in ("mov", "cvta") and len(operands) == 1:
             return self.value(operands[0], width)
-        if first == "call":
+        if first in ("call", "vote", "activemask", "match", "redux", "elect", "atom"):
             return None
         values = [
             self.value(one, width) for operand in operands for one in elements(operand)
@@ -209,9 +226,10 @@ class Registers:
             return self._logic(first, values)
         if first == "selp":
             return self._selected(values, width)
-        if first in ("vote", "activemask", "match", "redux", "elect", "atom"):
-            return None
         found = None
+        types = exact_arithmetic.scalar_types(ins.parts)
+        if first == "cvt" and types and types[0][1] < self._bits:
+            return self._converted_narrowly(types, values)
         if all(isinstance(v, Exact) for v in values):
             lanes = [v.lanes for v in values if isinstance(v, Exact)]
             found = exact_arithmetic.compute(ins.parts, lanes)
@@ -219,12 +237,11 @@ class Registers:
             return found
         terms = [as_uniform(value, width) for value in values]
         if first == "cvt":  # reads another width than it writes
-            types = exact_arithmetic.scalar_types(ins.parts)
             terms = [as_uniform(values[0], types[-1][1])] if types else terms
         if all(isinstance(t, Uniform) for t in terms):
             return self._term(ins, [t for t in terms if t], width)
         if all(map(is_shared_by_all, values)):
-            return self.unknown(width)
+            return self.unknown()
         found = spread.compute(ins.parts, values, self.state.residues, f"u{self.pc}")
         if f"u{self.pc}" in self.symbols_of(found):
             self.unknown(_TWICE)
@@ -252,6 +269,14 @@ class Registers:
         except NoTerm:
             return self._unknown_multiple(ins.parts, terms, width)
 
+    def _converted_narrowly(
+        self, types: list[tuple[str, int]], values: list[Value]
+    ) -> Value:
+        """`cvt` to fewer bits than the register has: the others are 0 or the sign."""
+        if isinstance(values[0], Exact) and {kind for kind, _ in types} <= {"u", "b"}:
+            return Exact(masked(values[0].lanes, min(bits for _, bits in types)))
+        return self.unknown() if is_shared_by_all(values[0]) else None
+
     def _unknown_multiple(
         self, parts: tuple[str, ...], terms: list[Uniform], width: int
     ) -> Uniform:
@@ -259,8 +284,8 @@ class Registers:
         by = next((t.low for t in terms[:2] if t.low == t.high), 0)
         is_product = parts[0] == "mul" and parts[1] == "wide" and parts[2][0] == "u"
         if not is_product or not 0 < by < 1 << 20:
-            return self.unknown(2 * width if "wide" in parts else width)
-        (name,) = self.unknown(width).term.terms
+            return self.unknown()
+        (name,) = self.unknown().term.terms
         most = (1 << width) - 1
         return Uniform(self.symbols.plain(name, 0, most) * by, 0, most * by)
 
@@ -283,18 +308,19 @@ class Registers:
         if not is_shared_by_all(base) or self.state.lanes is not None:
             return None
         self.notes.add(UNIFORM_LOADS)
-        return self.unknown(width)
+        return self.unknown()
 
     def _parameter(self, place: Address, width: int, ins: Instruction) -> Value:
+        """A parameter, where all of it is read and fills the register."""
         name = place.base or ""
-        if place.offset or not any(p.name == name for p in self.code.kernel.parameters):
-            return self.unknown(width)
-        low, high = limits_of(width)
+        sizes = [p.size for p in self.code.kernel.parameters if p.name == name]
+        if place.offset or sizes != [width // 8] or width != self._bits:
+            return self.unknown()
+        (low, high), by = limits_of(width), 1
         known = self.requirements.get(name)
-        if known is None or ins.parts[-1][0] == "f":
-            return Uniform(self.symbols.plain(f".{name}", low, high), low, high)
-        low, high = max(low, known.low), min(high, known.high)
-        by = known.multiple
+        is_float = ins.parts[-1][0] == "f"
+        if known and not is_float and low <= known.low <= known.high <= high:
+            low, high, by = known.low, known.high, known.multiple
         if by == 1:
             return Uniform(self.symbols.plain(f".{name}", low, high), low, high)
         least, most = -(-low // by), high // by

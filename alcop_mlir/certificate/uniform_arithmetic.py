@@ -230,7 +230,8 @@ class UniformArithmetic:
 
     def _converted(self, types: list[tuple[str, int]], a: Uniform) -> Uniform:
         (_, to), (kind, of) = types[0], types[-1]
-        if to > of and kind != "s" and a.low < 0:
+        least, most = limits_of(of) if kind == "s" else (0, (1 << of) - 1)
+        if to > of and not least <= a.low <= a.high <= most:
             raise NoTerm
         return self.fitting(a.term, a.low, a.high, to)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.terms import Clause, Quotient, Term
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,22 @@ class Unknown(Exception):
     """Nothing is known but that all threads share the result."""
 
 
+_KNOWN = set("lo hi wide cc to shared global pred".split())
+_KNOWN |= set("lt le gt ge eq ne lo ls hi hs".split())
+
+
 def types_of(parts: list[str]) -> list[tuple[str, int]]:
-    """The types that an opcode names: a letter and bits."""
-    return [(p[0], int(p[1:])) for p in parts[1:] if p[0] in "subf" and p[1:].isdigit()]
+    """The types that an opcode names: a letter and bits; none where it has a modifier
+    of which nothing is known, as `.sat`.
+    """
+    types = [p for p in parts[1:] if p[0] in "subf" and p[1:].isdigit()]
+    is_known = _KNOWN.issuperset(set(parts[1:]) - set(types))
+    return [(p[0], int(p[1:])) for p in types] if is_known else []
+
+
+def limits(width: int) -> tuple[int, int]:
+    """The range of numbers with a sign."""
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1
 
 
 def unsigned(lanes: np.ndarray, width: int) -> np.ndarray:
@@ -204,7 +217,8 @@ def linear(parts: list[str], v: list[Same]) -> Same:
     a, b = v[0], v[1] if len(v) > 1 else v[0]
     fixed = b.low if b.low == b.high else None
     if name == "cvt":
-        if kinds[0][1] > width and kind != "s" and a.low < 0:
+        least, most = limits(width) if kind == "s" else (0, 2**width - 1)
+        if kinds[0][1] > width and not least <= a.low <= a.high <= most:
             raise Unknown
         return fitting(a.term, a.low, a.high, kinds[0][1])
     if name in ("mul", "mad"):
@@ -356,14 +370,12 @@ def _carry(test: Holds, a: Same, b: Same) -> Term | None:
     if zero is None or len(zero) != 1 or len(zero[0]) != 2:
         return None
     fact, other = zero[0]
-    if not terms.is_constant(terms.plus(fact, other)) or terms.plus(fact, other).get(
-        "", 0
-    ):
+    if terms.frozen(terms.plus(fact, other)):
         return None
     divisor = common(list(fact.values()))
     for symbol in fact:
-        if isinstance(symbol, tuple) and symbol[0] == "/":
-            x, d = dict(symbol[1]), symbol[2]
+        if isinstance(symbol, Quotient):
+            x, d = symbol.dividend, symbol.divisor
             rest = terms.frozen(terms.plus(x, {symbol: 1}, -d))
             for sign in (1, -1):
                 scaled = {s: sign * c // divisor for s, c in fact.items()}

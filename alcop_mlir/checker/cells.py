@@ -6,6 +6,7 @@ PTX ISA "cp.async", "cp.async.wait_group", "bar"; as the certificate's format ha
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 
 import numpy as np
 
@@ -33,13 +34,10 @@ class Cells:
         self.place = np.zeros(count, np.int64)
         self.late = 0  # groups in an arm of a branch that landed cells do not count yet
 
-    def copy(self) -> Cells:
+    def __copy__(self) -> Cells:
         """One that changes apart."""
         new = Cells(0)
-        new.status, new.writer = self.status.copy(), self.writer.copy()
-        new.reader, new.age = self.reader.copy(), self.age.copy()
-        new.late = self.late
-        new.source, new.place = self.source.copy(), self.place.copy()
+        vars(new).update({name: copy(value) for name, value in vars(self).items()})
         return new
 
     def digest(self) -> str:
@@ -50,11 +48,9 @@ class Cells:
 
     def sources_digest(self) -> str:
         """Of which cells have one source, each by its first, and of offsets."""
-        firsts: dict[int, int] = {}
-        for cell, source in enumerate(self.source.tolist()):
-            firsts.setdefault(source, cell)
-        which = np.array([firsts[s] for s in self.source.tolist()], np.int64)
-        return hashlib.sha256(which.tobytes() + self.place.tobytes()).hexdigest()
+        _, first, which = np.unique(self.source, return_index=True, return_inverse=True)
+        firsts = first.astype(np.int64)[which]
+        return hashlib.sha256(firsts.tobytes() + self.place.tobytes()).hexdigest()
 
     def write(self, cells: np.ndarray, threads: np.ndarray, is_copy: bool) -> None:
         """Cells, and the thread that writes each."""

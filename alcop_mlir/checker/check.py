@@ -12,6 +12,7 @@ and no access on the way breaks a rule.
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -96,16 +97,17 @@ class _Check:
         self.sums: dict[int, dict[str, Mixed]] = {}
         self.cells: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.is_bounded = True
-        ranges = machine.facts.ranges
-        ranges.update({f"n{pc}": (0, _MOST_TURNS) for pc in self.flow.loops})
+        limit = machine.facts.limit
+        for pc in self.flow.loops:
+            limit(f"n{pc}", 0, _MOST_TURNS)
         for head in given.heads:
             if head.pc not in self.flow.next:
                 raise CertificateError("a listed state is at no head of a block")
             for name in head.terms:
-                half = 1 << (self.width(name) - 1)
-                ranges[f"h{head.pc}.{name}"] = (-half, half - 1)
+                half = 1 << (self.machine.kernel.width(name) - 1)
+                limit(f"h{head.pc}.{name}", -half, half - 1)
             for name in head.truths:
-                ranges[f"h{head.pc}.{name}"] = (0, 1)
+                limit(f"h{head.pc}.{name}", 0, 1)
 
     @property
     def ends(self) -> bool:
@@ -127,14 +129,18 @@ class _Check:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
         self._count(state, state.previous in blocks)
+        cells = state.cells
+        digests = cells.digest(), cells.sources_digest()
         for number, head in enumerate(self.given.heads):
-            if head.pc != state.pc or not self._covers(head, state):
+            if head.pc != state.pc or head.digests[1:] != digests:
                 continue
             if not self._has_sources(number, head, state):
                 continue
+            if not self._covers(head, state):
+                continue
             sums = self._sums(head, state)
             if sums is not None and self._are_known(number, sums):
-                self.cells.setdefault(number, (state.cells.source, state.cells.place))
+                self.cells.setdefault(number, (cells.source, cells.place))
                 if number not in self.met:
                     self.met.add(number)
                     self.waiting.append(self._listed(head, state, sums))
@@ -157,7 +163,7 @@ class _Check:
         sources, cells = self.machine.sources, state.cells
         if sources.steps is not None:
             name = f"n{pc}"
-            every = {n for one in sources.known for n in terms.inside(one)}
+            every = terms.inside(*sources.known)
             lost = {n for n in every if n.startswith(f"h{pc}.")}
             sources.age(cells)
             lost |= set() if is_back else {name}
@@ -168,8 +174,6 @@ class _Check:
         if any(state.turns.get(h) != t for h, t in head.turns.items()):
             return False
         cells = state.cells
-        if cells.sources_digest() != head.sources_sha256:
-            return False
         first = self.cells.get(number, (cells.source, cells.place))
         return all(map(np.array_equal, first, (cells.source, cells.place)))
 
@@ -216,7 +220,7 @@ class _Check:
         """
         listed = head.spreads[name] if name in head.spreads else head.terms[name]
         _, low, high = listed
-        half = 1 << (self.width(name) - 2)
+        half = 1 << (self.machine.kernel.width(name) - 2)
         grows = step > 0 and high == half - 1
         falls = step < 0 and low == -half
         if grows or falls:
@@ -231,9 +235,7 @@ class _Check:
     def _covers(self, head: Head, state: State) -> bool:
         """Whether what arrived is one of the states that the listed one stands for."""
         registers = state.registers
-        if state.cells.digest() != head.cells_sha256:
-            return False
-        if _digest(registers, head.numbers) != head.numbers_sha256:
+        if _digest(registers, head.numbers) != head.digests[0]:
             return False
         values = self._values(head, state, self._is_back(state))
         return (
@@ -252,22 +254,17 @@ class _Check:
         if is_back:
             values[turn] = terms.plus({turn: 1}, terms.number(1))
         for name in (*head.terms, *head.truths):
-            found = same(state.registers.get(name), self.width(name))
+            found = same(state.registers.get(name), self.machine.kernel.width(name))
             if found is not None:
                 values[f"h{head.pc}.{name}"] = found.term
         return values
-
-    def width(self, register: str) -> int:
-        """The bits of a register, by its declaration."""
-        widths = self.machine.kernel.widths
-        return widths.get(register, widths.get(register.rstrip("0123456789"), 64))
 
     def _has_term(
         self, head: Head, state: State, name: str, values: dict[Any, Term]
     ) -> bool:
         """Whether a register holds the listed term, in the listed range."""
         term, _, _ = head.terms[name]
-        found = same(state.registers.get(name), self.width(name))
+        found = same(state.registers.get(name), self.machine.kernel.width(name))
         if found is None:
             return False
         step = term.get(f"n{head.pc}", 0)
@@ -279,7 +276,7 @@ class _Check:
         follows = self.machine.facts.follows
         return all(
             follows(one, state.facts, state.clauses)
-            for one in (less, terms.plus({}, less, -1))
+            for one in (less, terms.negative(less))
         )
 
     def _has_truth(
@@ -291,8 +288,8 @@ class _Check:
             return is_number or isinstance(value, Holds)
         if not isinstance(value, Holds):
             return False
-        listed = [[terms.replaced(f, values) for f in one] for one in head.truths[name]]
-        return _same_clause(value.true, listed)
+        listed = terms.replaced_in(head.truths[name], values)
+        return terms.frozen_clause(value.true) == terms.frozen_clause(listed)
 
     def _listed(self, head: Head, state: State, sums: dict[str, Mixed]) -> State:
         """The listed state, with numbers and cells of one that it covers."""
@@ -303,12 +300,10 @@ class _Check:
         for name, true in head.truths.items():
             registers[name] = Holds(true, _opposite(true))
         facts = list(head.facts)
-        known = set().union(*map(symbols_of, registers.values()))
-        known = known.union(*map(terms.inside, facts))
-        self.machine.keep(known)
-        listed = State(head.pc, registers, state.cells.copy(), facts)
-        listed.turns = dict(head.turns)
-        return listed
+        known = terms.inside(*facts, *self.machine.sources.known)
+        known = known.union(*map(symbols_of, registers.values()))
+        cells, turns = copy(state.cells), dict(head.turns)
+        return State(head.pc, registers, cells, facts, turns=turns, made=known)
 
 
 def _opposite(true: terms.Clause) -> terms.Clause:
@@ -317,13 +312,6 @@ def _opposite(true: terms.Clause) -> terms.Clause:
     for one in true:
         found = [[*rest, terms.opposite(f)] for rest in found for f in one]
     return found
-
-
-def _same_clause(a: terms.Clause, b: terms.Clause) -> bool:
-    def frozen(clause: terms.Clause) -> list[Any]:
-        return [[terms.frozen(f) for f in one] for one in clause]
-
-    return frozen(a) == frozen(b)
 
 
 def _digest(registers: dict[str, Any], names: tuple[str, ...]) -> str:

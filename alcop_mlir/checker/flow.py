@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import and_
 
-from alcop_mlir.checker.effects import is_generic, orders, results
-from alcop_mlir.checker.text import Instruction, Kernel, names_in
+from alcop_mlir.checker.instructions import ENDS, Instruction
+from alcop_mlir.checker.text import Kernel
 from alcop_mlir.errors import CertificateError
 
-ENDS = ("ret", "exit", "trap", "brkpt")
+
+@dataclass(frozen=True)
+class Region:
+    """What is between a branch and the first block that all of its ways go through."""
+
+    join: int
+    code: list[Instruction]
+    has_loops: bool
+
+    @cached_property
+    def is_quiet(self) -> bool:
+        """Whether nothing in it orders accesses."""
+        return not any(ins.orders for ins in self.code)
+
+    @cached_property
+    def written(self) -> set[str]:
+        """The registers that are written in it."""
+        return {name for ins in self.code for name in ins.results}
 
 
 class Flow:
@@ -28,8 +48,10 @@ class Flow:
         self.stop = dict(zip(ordered, [*ordered[1:], self.end], strict=True))
         self.block = [s for s in ordered for _ in range(self.stop[s] - s)] + [self.end]
         self.next = {b: self._next(b) for b in ordered}
+        self.loops: dict[int, set[int]] = {}
         self._order()
-        self._join: dict[int, int] = {}
+        self._regions: dict[int, Region] = {}
+        self._joins: dict[int, int] = {}
 
     def target(self, ins: Instruction) -> int:
         """Where a branch goes."""
@@ -71,7 +93,6 @@ class Flow:
         for block in self.reached:
             for one in self.next[block]:
                 before.setdefault(one, []).append(block)
-        self.loops: dict[int, set[int]] = {}
         for last, head in backs:
             body, pending = self.loops.setdefault(head, {head}), [last]
             while pending:
@@ -82,107 +103,61 @@ class Flow:
             if head and 0 in body:
                 raise CertificateError("a loop with two ways in")
 
-    def join(self, block: int) -> int:
-        """The first block that every way from a block to the end goes through."""
-        if not self._join:
-            self._find_joins()
-        return self._join[block]
-
     def matters(self, known: Iterable[str], kept: frozenset[int]) -> set[int]:
         """The instructions that are not just results which decide nothing.
 
         known: registers of which listed states say something; kept: some that matter
         """
-        found = {pc for pc, i in enumerate(self.code) if self._acts(i)} | kept
-        needed, before = set(known), -1
-        for pc in found:
-            needed |= _read(self.code[pc])
-        while before < len(found):
-            before = len(found)
+        found: set[int] = set()
+        needed = set(known)
+        grows = True
+        while grows:
+            grows = False
             for pc in range(self.end - 1, -1, -1):
                 ins = self.code[pc]
-                if pc not in found and not needed.isdisjoint(results(ins)):
+                if pc not in found and (
+                    pc in kept or ins.acts or not needed.isdisjoint(ins.results)
+                ):
                     found.add(pc)
-                    needed |= _read(ins)
+                    needed |= ins.reads
+                    grows = True
         return found
 
-    @staticmethod
-    def _acts(ins: Instruction) -> bool:
-        is_jump = ins.parts[0] in ("bra", "brx", "bar", *ENDS)
-        return bool(ins.guard) or is_jump or orders(ins) or is_generic(ins)
+    def region(self, block: int) -> Region:
+        """From the end of a block on."""
+        if block not in self._regions:
+            self._joins = self._joins or self._all_joins()
+            join, found, pending = self._joins[block], set(), list(self.next[block])
+            while pending:
+                one = pending.pop()
+                if one != join and one not in found:
+                    found.add(one)
+                    pending += self.next[one]
+            code = [i for one in found for i in self.code[one : self.stop[one]]]
+            has_loops = not self.loops.keys().isdisjoint(found)
+            self._regions[block] = Region(join, code, has_loops)
+        return self._regions[block]
 
-    def _find_joins(self) -> None:
-        """Immediate postdominators, from the end backwards (Cooper, Harvey, Kennedy,
-        "A Simple, Fast Dominance Algorithm", 2001).
+    def _all_joins(self) -> dict[int, int]:
+        """By block, the first one that all ways from it go through.
+
+        The blocks that all ways from one go through are a chain, here as bits: without
+        the block itself they are those of the first.
         """
-        before: dict[int, list[int]] = {}
-        for block in self.reached:
-            for one in self.next[block]:
-                before.setdefault(one, []).append(block)
-        order = self._leaving(self.end, before)
-        rank = {block: number for number, block in enumerate(order)}
-        found = {self.end: self.end}
+        bits = {block: 1 << number for number, block in enumerate(self.reached)}
+        every = 1 << len(bits)  # what has no way to the end keeps this bit
+        every |= every - 1
+        chains = {**dict.fromkeys(bits, every), self.end: bits.get(self.end, 0)}
         changes = True
         while changes:
             changes = False
-            for block in reversed(order[:-1]):
-                ways = [b for b in self.next[block] if b in found]
-                new = ways[0]
-                for other in ways[1:]:
-                    new = _meet(new, other, found, rank)
-                if found.get(block) != new:
-                    found[block], changes = new, True
-        for block in self.reached:
-            if block not in found:
-                raise CertificateError("a loop without an end")
-        self._join = found
-
-    @staticmethod
-    def _leaving(start: int, ways: dict[int, list[int]]) -> list[int]:
-        """Blocks as a walk in depth leaves them."""
-        met, order, stack = {start}, [], [(start, list(ways.get(start, [])))]
-        while stack:
-            block, left = stack[-1]
-            if left:
-                one = left.pop()
-                if one not in met:
-                    met.add(one)
-                    stack.append((one, list(ways.get(one, []))))
-            else:
-                order.append(block)
-                stack.pop()
-        return order
-
-    def between(self, block: int) -> list[int]:
-        """The instructions after a block, before its ways meet."""
-        join, found = self.join(block), set()
-        pending = list(self.next[block])
-        while pending:
-            one = pending.pop()
-            if one != join and one not in found:
-                found.add(one)
-                pending += self.next[one]
-        return [pc for one in found for pc in range(one, self.stop[one])]
-
-    def is_quiet(self, block: int) -> bool:
-        """Whether nothing between the block and the join orders accesses."""
-        return not any(orders(self.code[pc]) for pc in self.between(block))
-
-    def written(self, block: int) -> set[str]:
-        """The registers that are written before the ways meet."""
-        return {r for pc in self.between(block) for r in results(self.code[pc])}
-
-
-def _read(ins: Instruction) -> set[str]:
-    """The names of what an instruction reads."""
-    operands = ins.operands[1:] if results(ins) else ins.operands
-    return {ins.guard}.union(*map(names_in, operands))
-
-
-def _meet(a: int, b: int, found: dict[int, int], rank: dict[int, int]) -> int:
-    while a != b:
-        while rank[a] < rank[b]:
-            a = found[a]
-        while rank[b] < rank[a]:
-            b = found[b]
-    return a
+            for block in self.reached:
+                new = bits[block]
+                if block != self.end:
+                    new |= reduce(and_, (chains[one] for one in self.next[block]))
+                changes |= new != chains[block]
+                chains[block] = new
+        if any(chain > every >> 1 for chain in chains.values()):
+            raise CertificateError("a loop without an end")
+        firsts = {chain: block for block, chain in chains.items()}
+        return {b: firsts[c & ~bits[b]] for b, c in chains.items() if b != self.end}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.checker import terms
+from alcop_mlir.checker.facts import Facts
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
@@ -21,6 +23,7 @@ _OF_HEAD = frozenset(
     "pc turns terms truths spreads numbers numbers_sha256 cells_sha256 "
     "sources_sha256 facts".split()
 )
+_SYMBOL = re.compile(r"[\w$%@&.*/]+")
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 18
 _MOST_DEPTH = 32  # symbols inside of symbols
@@ -36,9 +39,7 @@ class Head:
     truths: dict[str, Clause]
     spreads: dict[str, tuple[int, int, int]]
     numbers: tuple[str, ...]
-    numbers_sha256: str
-    cells_sha256: str
-    sources_sha256: str
+    digests: tuple[str, str, str]  # of numbers, cells, sources
     facts: tuple[Term, ...]
 
     @property
@@ -132,9 +133,11 @@ def _head(value: dict[str, Any], reader: _Terms) -> Head:
             for name, (step, low, high) in value["spreads"].items()
         },
         numbers=tuple(map(str, value["numbers"])),
-        numbers_sha256=str(value["numbers_sha256"]),
-        cells_sha256=str(value["cells_sha256"]),
-        sources_sha256=str(value["sources_sha256"]),
+        digests=(
+            str(value["numbers_sha256"]),
+            str(value["cells_sha256"]),
+            str(value["sources_sha256"]),
+        ),
         facts=tuple(map(reader.term, value["facts"])),
     )
 
@@ -175,9 +178,9 @@ class _Terms:
         return [[self.term(fact) for fact in one] for one in value]
 
     def symbol(self, name: str) -> Term:
-        if not name:
-            raise CertificateError("this is no certificate: a symbol without a name")
         if name not in self.symbols:
+            if not _SYMBOL.fullmatch(name):
+                raise CertificateError(f"this is no certificate: no name: {name!r:.40}")
             return {name: 1}
         if name not in self.known:
             self.depth += 1
@@ -202,7 +205,7 @@ class _Terms:
 
 def _check_opposite(true: Clause, false: Clause) -> None:
     """One of both always holds, and never both: else there is no such choice."""
-    facts = terms.Facts()
+    facts = Facts()
     for one in true:
         for other in false:
             if not facts.contradict([*one, *other], []):

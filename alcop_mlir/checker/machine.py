@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +13,8 @@ import numpy as np
 from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.effects import (
-    access_bytes,
-    is_access,
-    is_generic,
-    orders,
-    results,
-)
+from alcop_mlir.checker.facts import Facts
+from alcop_mlir.checker.instructions import Instruction, integer
 from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.predicates import (
     compared,
@@ -28,8 +24,8 @@ from alcop_mlir.checker.predicates import (
     symbols_of,
 )
 from alcop_mlir.checker.sources import Sources
-from alcop_mlir.checker.terms import Clause, Facts, Term
-from alcop_mlir.checker.text import Instruction, Kernel, integer, items
+from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.text import Kernel, items
 from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, _WARP = 1 << 47, (1 << 31) - 1, 32
@@ -53,22 +49,17 @@ class State:
     lanes: np.ndarray | None = None
     residues: dict[str, tuple[int, int]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
+    made: set[str] = field(
+        default_factory=set
+    )  # unknowns that it may know something of
 
     def fork(self) -> State:
         """One that goes another way."""
-        facts, clauses = list(self.facts), list(self.clauses)
-        cells, registers = self.cells.copy(), dict(self.registers)
-        return replace(
-            self,
-            registers=registers,
-            cells=cells,
-            facts=facts,
-            clauses=clauses,
-            residues=dict(self.residues),
-            turns=dict(self.turns),
-        )
+        own = {n: copy(v) for n, v in vars(self).items() if n != "lanes"}
+        return replace(self, **own)
 
 
+_OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
 _DIGITS = "0123456789"
 # Cells, the thread of each, and which are there several times.
 _Touched = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -92,18 +83,20 @@ class Machine:
         self.sources = Sources(steady)
         self.ages: dict[int, set[int]] = {}
         self.assumed: set[str] = set()
-        sizes = [access_bytes(i) for i in kernel.code if is_access(i)]
+        sizes = [i.access_bytes for i in kernel.code if i.is_access]
         self.grain = min([s for s in sizes if s], default=16)
         self._lane = np.arange(threads, dtype=np.uint64)
-        self._special = {
+        self._arrays: dict[bytes, np.ndarray] = {}
+        self._exact: dict[Any, tuple[list[np.ndarray], np.ndarray | None]] = {}
+        none = self.constant(0)
+        self._fixed: dict[str, Value] = {
             "%tid.x": self._lane,
             "%laneid": self._lane % np.uint64(_WARP),
-            "%tid.y": self._lane * np.uint64(0),
-            "%tid.z": self._lane * np.uint64(0),
+            "%tid.y": none,
+            "%tid.z": none,
         }
         self.every = np.ones(threads, bool)
-        self._constants: dict[int, np.ndarray] = {}
-        self._made: set[str] = set()
+        self.forgotten: set[str] = set()  # registers, in any way
         self.state = State(0, {}, Cells(0))
         self._cells: dict[tuple[int, bytes, bytes], _Touched] = {}
         names = {*places, *kernel.parameters}
@@ -112,18 +105,27 @@ class Machine:
 
     def symbol(self, name: str, low: int, high: int) -> Same:
         """A number that all threads share, of which the range is known."""
-        self.facts.ranges[name] = (low, high)
+        known = self.facts.ranges.get(name, (low, high))
+        if name[0] == "." and known != (low, high):
+            raise CertificateError(f"parameter {name[1:]} is read in two ways")
+        self.facts.limit(name, low, high)
         return Same({name: 1}, low, high)
 
-    def unknown(self, width: int) -> Same:
-        """One that the instruction makes."""
-        name = f"u{self.state.pc}"
-        self._made.add(name)
-        return self.symbol(name, -(1 << (width - 1)), (1 << (width - 1)) - 1)
+    def unknown(self, low: int | None = None, high: int = 0) -> Same:
+        """One that the instruction makes; any that its register may hold."""
+        if low is None:
+            low, high = arithmetic.limits(self._width)
+        self.state.made.add(self._fresh)
+        return self.symbol(self._fresh, low, high)
 
-    def keep(self, names: set[str]) -> None:
-        """Unknowns that a state names: to make one anew is to forget it."""
-        self._made |= {n for n in names if n[0] == "u" and n[1:].isdigit()}
+    @property
+    def _width(self) -> int:
+        """Of the register that is written first."""
+        return self.kernel.width(self.kernel.code[self.state.pc].results[0])
+
+    @property
+    def _fresh(self) -> str:
+        return f"u{self.state.pc}"
 
     def forget(self, name: str) -> None:
         """Nothing is known of a symbol that gets another value."""
@@ -131,6 +133,7 @@ class Machine:
         for register, value in state.registers.items():
             if not isinstance(value, np.ndarray) and name in symbols_of(value):
                 state.registers[register] = None
+                self.forgotten.add(register)
         state.facts = [f for f in state.facts if name not in terms.inside(f)]
         state.clauses = []
         if self.sources.steps is not None:
@@ -138,24 +141,33 @@ class Machine:
 
     # Operands.
 
+    def numbers(self, lanes: np.ndarray) -> np.ndarray:
+        """One object for equal numbers of threads."""
+        if len(lanes) != self.threads:
+            lanes = np.repeat(lanes, self.threads)
+        return self._arrays.setdefault(lanes.tobytes(), lanes)
+
     def constant(self, value: int) -> np.ndarray:
         """The same number in all threads."""
-        value %= 2**64
-        if value not in self._constants:
-            self._constants[value] = np.full(self.threads, value, np.uint64)
-        return self._constants[value]
+        return self.numbers(np.full(1, value % 2**64, np.uint64))
 
     def value(self, operand: str) -> Value:
         """What an operand holds."""
-        if operand in self.state.registers:
-            return self.state.registers[operand]
+        registers = self.state.registers
+        if operand in registers:
+            return registers[operand]
+        if operand.startswith("!"):
+            return inverted(self.value(operand[1:].strip()))
+        if operand not in self._fixed:
+            self._fixed[operand] = self._named(operand)
+        return self._fixed[operand]
+
+    def _named(self, operand: str) -> Value:
         if _NUMBER.fullmatch(operand):
             return self.constant(integer(operand))
         found = _FLOAT.fullmatch(operand)
         if found is not None:
             return self.constant(int(found[1] or found[2], 16))
-        if operand.startswith("!"):
-            return inverted(self.value(operand[1:].strip()))
         if operand in self.places:
             return self.constant(self.places[operand])
         if operand.startswith("%ntid."):
@@ -165,7 +177,7 @@ class Machine:
             return self.symbol(operand, 0, min(most, _BLOCKS))
         if operand in self.kernel.parameters:
             return self.symbol(f"&{operand}", 0, _POINTER)
-        return self._special.get(operand)
+        return None
 
     def guard(self, ins: Instruction) -> Value:
         """Under which predicate threads execute it."""
@@ -178,36 +190,45 @@ class Machine:
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """The instruction in some threads."""
-        name = f"u{self.state.pc}"
-        if name in self._made:
-            self.forget(name)
-        if orders(ins):
+        if self._fresh in self.state.made:
+            self.forget(self._fresh)
+        if ins.orders:
             self._order(ins, lanes)
         if ins.parts[:3] == ["bar", "warp", "sync"] and lanes.all():
             mask = self.value(ins.operands[0])
             is_whole = isinstance(mask, np.ndarray) and mask[0] % 2**32 == 2**32 - 1
             if _NUMBER.fullmatch(ins.operands[0]) and is_whole:
                 self._warp_barrier()
-        if is_generic(ins) and self.shared_bytes:
+        if ins.is_generic and self.shared_bytes:
             raise CertificateError(f"an address of no state space: {ins.opcode}")
-        written = results(ins)
+        written = ins.results
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):
             value = self._result(ins)
         for number, register in enumerate(written):
             new = value if not number else None
-            if isinstance(new, np.ndarray) and len(new) != self.threads:
-                new = self.constant(int(new[0]))
+            if isinstance(new, np.ndarray):
+                new = self.numbers(new)
             self.state.registers[register] = self._kept(register, new, lanes)
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)
         active = self.state.lanes
-        if lanes.all() or new is old or (active is not None and lanes[active].all()):
+        if lanes is self.every or lanes is active or new is old or lanes.all():
+            return new
+        if active is not None and lanes[active].all():
             return new
         return either(lanes, new, old) if lanes.any() else old
 
     def _result(self, ins: Instruction) -> Value:
+        """What it leaves; a number that all share is one of the register's width."""
+        value = self._found(ins)
+        if isinstance(value, Same):
+            low, high = arithmetic.limits(self._width)
+            return value if low <= value.low <= value.high <= high else self.unknown()
+        return value
+
+    def _found(self, ins: Instruction) -> Value:
         parts, last = ins.parts, ins.parts[-1]
         width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
         if parts[0] == "ld":
@@ -216,15 +237,7 @@ class Machine:
         values = [self.value(one) for one in rest]
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
-        if parts[0] in (
-            "call",
-            "vote",
-            "activemask",
-            "match",
-            "redux",
-            "elect",
-            "atom",
-        ):
+        if parts[0] in _OTHERS:
             return None
         if parts[0] == "shfl":
             return self._shuffled(ins, values)
@@ -236,8 +249,7 @@ class Machine:
             if not all(map(is_shared, values)):
                 return None
             if parts[0] == "setp" or last == "pred":
-                bit = self.unknown(2)
-                self.facts.ranges[f"u{self.state.pc}"] = (0, 1)
+                bit = self.unknown(0, 1)
                 return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
             return self._unknown_multiple(parts, values, width)
 
@@ -249,12 +261,9 @@ class Machine:
             numbers = [same(v, width) for v in values]
             by = [n.low for n in numbers if n is not None and n.low == n.high]
             if by and 0 < by[0] < 1 << 20:
-                most = 2**width - 1
-                name = f"u{self.state.pc}"
-                self.unknown(width)
-                self.facts.ranges[name] = (0, most)
-                return Same({name: by[0]}, 0, most * by[0])
-        return self.unknown(2 * width if "wide" in parts else width)
+                term = self.unknown(0, 2**width - 1).term
+                return Same(terms.plus({}, term, by[0]), 0, (2**width - 1) * by[0])
+        return self.unknown()
 
     def _computed(self, parts: list[str], values: list[Value], width: int) -> Value:
         if parts[0] == "setp":
@@ -266,28 +275,34 @@ class Machine:
         if parts[0] == "selp":
             return self._selected(values, width)
         lanes = [v for v in values if isinstance(v, np.ndarray)]
+        kinds = arithmetic.types_of(parts)
+        if parts[0] == "cvt" and kinds and kinds[0][1] < self._width:
+            # The register's other bits are 0, or the sign.
+            if not lanes or "s" in (kind for kind, _ in kinds):
+                raise Unknown
         if len(lanes) == len(values):
-            found = arithmetic.exact(parts, lanes)
+            key = (self.state.pc, *map(id, lanes))
+            if key not in self._exact:  # with the numbers, so that each keeps its id
+                self._exact[key] = lanes, arithmetic.exact(parts, lanes)
+            found = self._exact[key][1]
             if found is not None:
                 return found
-        kinds = arithmetic.types_of(parts)
         read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
         numbers = [n for n in (same(v, read) for v in values) if n is not None]
         if len(numbers) < len(values):
-            name = f"u{self.state.pc}"
-            low = self.state.residues
-            found = computed(parts, kinds, values, self.threads, (low, name))
-            if name in symbols_of(found):
-                self.unknown(_TWICE)
+            known = self.state.residues, self._fresh
+            found = computed(parts, kinds, values, self.threads, known)
+            if self._fresh in symbols_of(found):
+                self.unknown(*arithmetic.limits(_TWICE))
             return found
         return self.plain(arithmetic.linear(parts, numbers))
 
     def open_symbols(self, ins: Instruction) -> dict[Any, int]:
         """The symbols on which the result of an `and` depends, each modulo what."""
-        width = arithmetic.types_of([*ins.parts, "b32"])[0][1]
         try:
+            ((_, width),) = arithmetic.types_of(ins.parts)
             a, b = (mixed(self.value(o), width, self.threads) for o in ins.operands[1:])
-        except Unknown:
+        except (Unknown, ValueError):
             return {}
         known = self.state.residues
         return {**open_symbols(a, b, known), **open_symbols(b, a, known)}
@@ -308,16 +323,17 @@ class Machine:
         if not is_shared(self.value(found[1])) or self.state.lanes is not None:
             return None
         self.assumed.add(UNIFORM_LOADS)
-        return self.unknown(width)
+        return self.unknown()
 
     def _parameter(self, found: re.Match[str], width: int, is_float: bool) -> Value:
         name = found[1]
-        if found[2] or found[3] or name not in self.kernel.parameters:
-            return self.unknown(width)
-        low, high, by = -(1 << (width - 1)), (1 << (width - 1)) - 1, 1
-        if name in self.required and not is_float:
-            least, most, by = self.required[name]
-            low, high = max(low, least), min(high, most)
+        is_whole = not found[2] and not found[3] and width == self._width
+        if not is_whole or name not in self.kernel.parameters:
+            return self.unknown()
+        (low, high), by = arithmetic.limits(width), 1
+        least, most, multiple = self.required.get(name, (low, high, 1))
+        if low <= least and most <= high and not is_float:
+            low, high, by = least, most, multiple
         if by == 1:
             return self.symbol(f".{name}", low, high)
         part = self.symbol(f".{name}/{by}", -(-low // by), high // by)
@@ -349,7 +365,7 @@ class Machine:
 
     def _order(self, ins: Instruction, lanes: np.ndarray) -> None:
         cells, parts = self.state.cells, ins.parts
-        if is_access(ins):
+        if ins.is_access:
             self._access(ins, lanes)
             return
         if not lanes.any():
@@ -378,7 +394,7 @@ class Machine:
             self.state.cells.warp_barrier()
 
     def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
-        size, parts = access_bytes(ins), ins.parts
+        size, parts = ins.access_bytes, ins.parts
         if not size:
             raise CertificateError(f"not modelled: {ins.opcode}")
         if not lanes.any():
@@ -410,7 +426,7 @@ class Machine:
         self.sources.copied(held, cells, threads, value)
         if found is not None and value is not None:
             step = integer((found[2] or found[3] or "0").replace(" ", ""))
-            count = access_bytes(ins) // self.grain
+            count = ins.access_bytes // self.grain
             inside = np.arange(len(cells)) % count * self.grain
             held.place[cells] = value.constant[threads] + step + inside
 

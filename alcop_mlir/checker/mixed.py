@@ -53,10 +53,12 @@ def simplest(value: Mixed) -> Value:
     return Mixed(parts, value.constant, value.low, value.high, value.width)
 
 
-def either(mask: np.ndarray, one: Value, other: Value) -> Value:
+def either(mask: np.ndarray | None, one: Value, other: Value) -> Value:
     """`one` in the threads of the mask, `other` in the rest; None if unknown."""
     if one is other:
         return one
+    if mask is None:
+        return None
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return np.where(mask, one, other)
     width = min(v.width if isinstance(v, Mixed) else 64 for v in (one, other))
@@ -168,7 +170,7 @@ def product(a: Mixed, b: Mixed, width: int, fresh: str = "") -> Mixed:
 
 def _is_fixed(symbol: Any) -> bool:
     """Whether it is a parameter or a special register."""
-    return isinstance(symbol, str) and symbol[0] in ".%"
+    return symbol[0] in ".%"
 
 
 def _is_mask(value: Mixed) -> bool:

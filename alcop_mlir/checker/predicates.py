@@ -29,11 +29,12 @@ def symbols_of(value: Value) -> set[str]:
     if isinstance(value, Same):
         return terms.inside(value.term)
     if isinstance(value, Holds):
-        every = [f for one in (*value.true, *value.false) for f in one]
-        return set().union(*map(terms.inside, every))
-    if isinstance(value, Mixed):
-        return terms.inside(dict.fromkeys(value.parts, 1))
-    return set()
+        return terms.inside(*(f for one in (*value.true, *value.false) for f in one))
+    return (
+        terms.inside(dict.fromkeys(value.parts, 1))
+        if isinstance(value, Mixed)
+        else set()
+    )
 
 
 def is_shared(value: Value) -> bool:
@@ -116,7 +117,7 @@ def compared(parts: list[str], a: Value, b: Value) -> Value:
     if name in ("eq", "ne"):
         divisor = common(list(less.values()))
         less = {s: c // divisor for s, c in less.items()}
-        zero = Holds([[less, terms.plus({}, less, -1)]], _apart(less))
+        zero = Holds([[less, terms.negative(less)]], _apart(less))
         sure = None if low <= 0 <= high and low != high else low == high == 0
         found = zero if name == "eq" else Holds(zero.false, zero.true)
         sure = sure if name == "eq" or sure is None else not sure
@@ -151,5 +152,5 @@ def _ordered(name: str, less: Term) -> Holds:
     if name in ("ge", "lt"):
         found = at_least(less)
     else:
-        found = at_least(terms.plus({}, less, -1))
+        found = at_least(terms.negative(less))
     return found if name in ("ge", "le") else Holds(found.false, found.true)

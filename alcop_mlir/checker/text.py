@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from alcop_mlir.checker.instructions import NAME, Instruction
 from alcop_mlir.errors import CertificateError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -25,22 +25,6 @@ _THREADS = re.compile(
 _PARAMETER = re.compile(r"([\w$%]+)(?:\[\d+\])?\s*(?:,|$)")
 _REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
 _INSTRUCTION = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
-NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """`@!guard opcode operands;`, with operands as text."""
-
-    guard: str
-    is_negated: bool
-    opcode: str
-    operands: tuple[str, ...]
-
-    @cached_property
-    def parts(self) -> list[str]:
-        """The opcode, split at its dots."""
-        return self.opcode.split(".")
 
 
 @dataclass
@@ -53,6 +37,11 @@ class Kernel:
     labels: dict[str, int] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
     widths: dict[str, int] = field(default_factory=dict)
+
+    def width(self, register: str) -> int:
+        """The bits of a register, by its declaration."""
+        stem = register.rstrip("0123456789")
+        return self.widths.get(register, self.widths.get(stem, 64))
 
 
 def read_kernel(ptx: str, entry: str) -> Kernel:
@@ -182,23 +171,6 @@ def split(text: str) -> list[str]:
     return [*found, last.strip()] if last.strip() else found
 
 
-def names_in(operand: str) -> list[str]:
-    """Registers and symbols in an operand."""
-    return NAME.findall(re.sub(r"\b0[fFdDxX][0-9a-fA-F]+\b", "", operand))
-
-
 def items(operand: str) -> list[str]:
     """The operands in braces, or the one."""
     return split(operand[1:-1]) if operand.startswith("{") else [operand]
-
-
-def integer(text: str) -> int:
-    """A number as PTX writes it."""
-    text = text.rstrip("U")
-    digits = text.lstrip("-")
-    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
-        return int(text, 8)
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise CertificateError(f"expected a number, got '{text[:40]}'") from None

@@ -8,13 +8,13 @@ import numpy as np
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Value, is_equal
-from alcop_mlir.checker.effects import is_collective, orders, results
-from alcop_mlir.checker.flow import ENDS, Flow
+from alcop_mlir.checker.flow import Flow, Region
+from alcop_mlir.checker.instructions import ENDS, Instruction
 from alcop_mlir.checker.machine import Machine, State
 from alcop_mlir.checker.mixed import either
-from alcop_mlir.checker.text import Instruction
 from alcop_mlir.errors import CertificateError
 
+_LOADS = ("ld", "ldmatrix")
 _MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head
 _MOST_WAYS = 1 << 12
 
@@ -67,7 +67,7 @@ class Walk:
         ins = self.flow.code[state.pc]
         self.machine.state = state
         if state.pc not in self.matters:
-            for name in results(ins):
+            for name in ins.results:
                 state.registers.pop(name, None)
             self._go(state, state.pc + 1)
         elif ins.parts[0] == "bra":
@@ -90,10 +90,10 @@ class Walk:
         value = self.settled(state, self.machine.guard(ins))
         if isinstance(value, np.ndarray):
             self.machine.execute(ins, active & (value & np.uint64(1)).astype(bool))
-        elif orders(ins):
+        elif ins.orders:
             raise CertificateError("it is not known which threads order or access")
         else:
-            for name in results(ins):
+            for name in ins.results:
                 state.registers[name] = None
         self._go(state, state.pc + 1)
 
@@ -166,47 +166,47 @@ class Walk:
             value = self.settled(state, value)
         if isinstance(value, np.ndarray) and is_equal(value):
             self._go(state, target if value[0] & np.uint64(1) else state.pc + 1)
-        elif self.flow.is_quiet(block) and not isinstance(value, np.ndarray):
-            self._skip_loops(block)
-            for name in self.flow.written(block):
-                state.registers[name] = None
-            state.previous, state.pc = block, self.flow.join(block)
+            return
+        region = self.flow.region(block)
+        if region.is_quiet and not isinstance(value, np.ndarray):
+            self._skip(state, region)
         elif is_skipped:
             raise CertificateError("what is skipped orders accesses")
         else:
-            self._arms(state, value, target, block)
+            self._arms(state, value, target, region)
+        state.previous, state.pc = block, region.join
 
-    def _arms(self, state: State, value: Value, target: int, block: int) -> None:
+    def _skip(self, state: State, region: Region) -> None:
+        self.has_skipped_loops |= region.has_loops
+        state.registers.update(dict.fromkeys(region.written))
+
+    def _arms(self, state: State, value: Value, target: int, region: Region) -> None:
         """Both ways, each in the threads that go it; where it is not known which go, in
         all, and nothing may be written.
         """
-        join = self.flow.join(block)
-        inner = [self.flow.code[pc] for pc in self.flow.between(block)]
-        is_quiet = not any(map(orders, inner))
-        if not is_quiet and (join == self.flow.end or any(map(is_collective, inner))):
+        if not region.is_quiet and (
+            region.join == self.flow.end or any(i.is_collective for i in region.code)
+        ):
             raise CertificateError("threads may part ways around a barrier")
-        if not isinstance(value, np.ndarray):
-            stores = [i for i in inner if orders(i) and i.parts[0] not in _LOADS]
-            if stores:
-                raise CertificateError("it is not known which threads write")
+        if not isinstance(value, np.ndarray) and any(
+            i.orders and i.parts[0] not in _LOADS for i in region.code
+        ):
+            raise CertificateError("it is not known which threads write")
         before, active, start = state.registers, state.lanes, state.pc
-        every = self.machine.every if active is None else active
+        first = second = self.machine.every if active is None else active
         mask = None
-        first = second = every
         if isinstance(value, np.ndarray):
-            mask = every & (value & np.uint64(1)).astype(bool)
-            first, second = mask, every & ~mask
+            mask = first & (value & np.uint64(1)).astype(bool)
+            first, second = mask, first & ~mask
         found, groups, late = [], set(), state.cells.late
         for pc, lanes in ((target, first), (start + 1, second)):
             state.pc, state.lanes, state.registers = pc, lanes, dict(before)
             state.cells.late = late
-            if not self._arm(state, join):
-                if not is_quiet:
+            if not self._arm(state, region.join):
+                if not region.is_quiet:
                     raise CertificateError("a loop that only some threads run")
-                self._skip_loops(block)
-                state.registers = {
-                    n: v for n, v in before.items() if n not in self.flow.written(block)
-                }
+                state.registers = dict(before)
+                self._skip(state, region)
             found.append(state.registers)
             if lanes.any():
                 groups.add(state.cells.late)
@@ -215,16 +215,11 @@ class Walk:
         state.cells.late = groups.pop() if groups else late
         if active is None:
             state.cells.join()
-        one, other = found
-        state.registers = one
-        differs = {n for n, v in one.items() if other.get(n) is not v}
-        for name in differs | (other.keys() - one.keys()):
-            one[name] = _either(one.get(name), other.get(name), mask)
-        state.lanes, state.pc, state.previous = active, join, block
-
-    def _skip_loops(self, block: int) -> None:
-        if not self.flow.loops.keys().isdisjoint(self.flow.between(block)):
-            self.has_skipped_loops = True
+        state.registers, other = found
+        for name in region.written | self.machine.forgotten:
+            values = state.registers.get(name), other.get(name)
+            state.registers[name] = either(mask, *values)
+        state.lanes = active
 
     def _arm(self, state: State, join: int) -> bool:
         for _ in range(_MOST_STEPS):
@@ -249,10 +244,3 @@ class Walk:
             self._go(state, state.pc + 1)
         else:
             raise CertificateError("some threads may end before others")
-
-
-_LOADS = ("ld", "ldmatrix")
-
-
-def _either(one: Value, other: Value, mask: np.ndarray | None) -> Value:
-    return None if mask is None else either(mask, one, other)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
+from alcop_mlir.errors import CertificateError
 
 KERNEL = """
 .version 7.8
@@ -71,3 +75,17 @@ def test_groups_in_arms(low: str, high: str, after: str, status: str) -> None:
 def test_another_number_of_groups_is_an_alarm() -> None:
     text = KERNEL.format(low=COPY + COMMIT + COMMIT, high=COMMIT, after=ONE)
     assert "as many groups" in certify(text).verdict
+
+
+@pytest.mark.parametrize("other", ["high", "low"])
+def test_what_one_arm_writes_holds_in_its_threads(other: str) -> None:
+    """The certificate of arms that leave a register as it is, for others."""
+    arms = {"low": COPY + COMMIT, "high": COMMIT}
+    text = KERNEL.format(**arms, after=ONE)
+    found = certify(text).certificate
+    assert found is not None
+    arms[other] += "  add.s32 %r3, %r3, 512;\n"  # behind the end of shared memory
+    text = KERNEL.format(**arms, after=ONE)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    with pytest.raises(CertificateError, match="outside of shared memory"):
+        check(text, sealed({**found, "ptx_sha256": digest}))

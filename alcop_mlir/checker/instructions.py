@@ -1,0 +1,123 @@
+"""One instruction of PTX text, and what it does, by its opcode."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from alcop_mlir.errors import CertificateError
+
+NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
+ENDS = ("ret", "exit", "trap", "brkpt")
+_FLOAT = re.compile(r"\b0[fFdDxX][0-9a-fA-F]+\b")
+# Opcodes that write no register.
+_NO_RESULT = frozenset(
+    "st bra bar barrier cp ret exit trap brkpt membar fence red prefetch prefetchu "
+    "griddepcontrol discard applypriority nanosleep pmevent setmaxnreg stmatrix "
+    "brx stackrestore".split()
+)
+_SPACES = {"shared", "global", "param", "local", "const"}
+_ORDERING = ("bar", "barrier", "cp", "mbarrier", "wgmma", "tcgen05")
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """`@!guard opcode operands;`, with operands as text."""
+
+    guard: str
+    is_negated: bool
+    opcode: str
+    operands: tuple[str, ...]
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The opcode, split at its dots."""
+        return self.opcode.split(".")
+
+    @cached_property
+    def results(self) -> list[str]:
+        """The registers that it writes."""
+        first = self.parts[0]
+        if first in _NO_RESULT or not self.operands:
+            return []
+        if first == "call" and not self.operands[0].startswith("("):
+            return []
+        if first == "wgmma":
+            raise CertificateError(f"not modelled: {self.opcode}")
+        return [n for n in names_in(self.operands[0]) if n != "_"]
+
+    @cached_property
+    def reads(self) -> set[str]:
+        """The names of what it reads."""
+        operands = self.operands[1:] if self.results else self.operands
+        return {self.guard}.union(*map(names_in, operands))
+
+    @cached_property
+    def _spaces(self) -> set[str]:
+        return {part.split("::")[0] for part in self.parts} & _SPACES
+
+    @cached_property
+    def is_access(self) -> bool:
+        """Whether it accesses shared memory."""
+        first = self.parts[0]
+        if first in ("ldmatrix", "stmatrix"):
+            return True
+        return "shared" in self._spaces and first not in ("cvta", "isspacep", "mapa")
+
+    @cached_property
+    def orders(self) -> bool:
+        """Whether threads may not part ways around it."""
+        if self.parts[:2] == ["bar", "warp"]:
+            return False
+        return self.is_access or self.parts[0] in _ORDERING
+
+    @cached_property
+    def is_generic(self) -> bool:
+        """Whether it may access any state space."""
+        is_memory = self.parts[0] in ("ld", "st", "atom", "red")
+        return self.parts[0] == "call" or (is_memory and not self._spaces)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether all threads have to execute it."""
+        return self.orders and not self.is_access and self.parts[0] != "cp"
+
+    @property
+    def acts(self) -> bool:
+        """Whether it does more than to write registers."""
+        is_jump = self.parts[0] in ("bra", "brx", "bar", *ENDS)
+        return bool(self.guard) or is_jump or self.orders or self.is_generic
+
+    @cached_property
+    def access_bytes(self) -> int:
+        """What each thread reads or writes of shared memory; 0: not modelled."""
+        parts = self.parts
+        if ("async" in parts[1:] and parts[0] != "cp") or "shared::cluster" in parts:
+            return 0
+        if parts[0] == "ldmatrix":
+            return 16 if "m8n8" in parts else 0
+        if parts[0] in ("ld", "st") and parts[-1][1:].isdigit():
+            counts = {"v2": 2, "v4": 4, "v8": 8}
+            count = max([counts[p] for p in parts if p in counts], default=1)
+            return int(parts[-1][1:]) // 8 * count
+        if parts[:2] == ["cp", "async"] and parts[2] in ("ca", "cg"):
+            return integer(self.operands[2])
+        return 0
+
+
+def names_in(operand: str) -> list[str]:
+    """Registers and symbols in an operand."""
+    return NAME.findall(_FLOAT.sub("", operand))
+
+
+def integer(text: str) -> int:
+    """A number as PTX writes it."""
+    text = text.rstrip("U")
+    digits = text.lstrip("-")
+    if len(digits) > 1 and digits[0] == "0" and digits.isdigit():
+        return int(text, 8)
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise CertificateError(f"expected a number, got '{text[:40]}'") from None
