@@ -8,7 +8,13 @@
 
 The counter of such a loop stays a number, as those are of which addresses are computed:
 where it was a term, the turn in which the loop is left would be forgotten, as `ne` says
-nothing of later ones.
+nothing of later ones. Of two turns compilers make a predicate that is a number in each:
+
+      mov.pred %q, -1;
+    LOOP: mov.pred %p, %q;
+      ...
+      mov.pred %q, 0;
+      @%p bra LOOP;
 """
 
 from __future__ import annotations
@@ -31,7 +37,18 @@ def short_counters(code: Code, head: int) -> set[str]:
                 name, end = _tested(code.instructions[pc])
                 if name and 0 < _turns(code, head, name, end) <= MOST_TURNS:
                     found.add(name)
+                found |= _flags(code, code.instructions[pc])
     return found
+
+
+def _flags(code: Code, ins: Instruction) -> set[str]:
+    """The predicate that an instruction copies, if only numbers are written to it."""
+    if ins.parts != ("mov", "pred") or not isinstance(ins.operands[1], Name):
+        return set()
+    name = ins.operands[1].name
+    every = zip(code.instructions, code.written, strict=True)
+    numbers = [_last_number(i, name, False) for i, written in every if name in written]
+    return set() if None in numbers else {name}
 
 
 def _tested(ins: Instruction) -> tuple[str, int]:

@@ -89,3 +89,19 @@ def test_what_one_arm_writes_holds_in_its_threads(other: str) -> None:
     digest = hashlib.sha256(text.encode()).hexdigest()
     with pytest.raises(CertificateError, match="outside of shared memory"):
         check(text, sealed({**found, "ptx_sha256": digest}))
+
+
+def test_what_some_threads_may_write_is_not_known() -> None:
+    """Behind a branch of which it is not known who goes it."""
+    branch = (
+        "  ld.global.b32 %r7, [%rd3];\n  setp.gt.s32 %p1, %r7, 0;\n  @%p1 bra OVER;\n"
+    )
+    arms = {"low": COPY + COMMIT, "high": COMMIT}
+    text = KERNEL.format(**arms, after=f"{ONE}{branch}OVER:\n")
+    found = certify(text).certificate
+    assert found is not None
+    written = f"{ONE}{branch}  add.s32 %r3, %r3, 512;\nOVER:\n"
+    text = KERNEL.format(**arms, after=written)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    with pytest.raises(CertificateError, match="a shared address is not known"):
+        check(text, sealed({**found, "ptx_sha256": digest}))

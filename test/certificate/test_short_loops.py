@@ -80,3 +80,37 @@ LAST:
     assert report.certificate is not None, report.verdict
     assert any(head["spreads"] for head in report.certificate["heads"])
     check(text, report.certificate)
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "status"),
+    [(512, "0", "proven"), (768, "0", "not proven"), (512, "-1", "not proven")],
+)
+def test_a_predicate_counts_two_turns(first: int, again: str, status: str) -> None:
+    """One that is true in the first turn; what is stored is behind the end else."""
+    text = (
+        Ring(4, 2)
+        .text()
+        .replace(
+            "ret;",
+            f"""
+  bar.sync 0;
+  add.s64 %rd26, %rd7, {first};
+  mov.pred %p0, -1;
+LAST:
+  mov.pred %p7, %p0;
+  bar.sync 0;
+  st.shared.b32 [%rd26], %r5;
+  add.s64 %rd26, %rd26, 256;
+  mov.pred %p0, {again};
+  @%p7 bra LAST;
+  ret;""",
+        )
+    )
+    report = certify(text)
+    assert report.status == status, report.verdict
+    if report.certificate is not None:
+        check(text, report.certificate)
+    elif again == "0":
+        assert report.finding is not None
+        assert report.finding.rule == "bounds"
