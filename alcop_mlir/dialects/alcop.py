@@ -100,6 +100,7 @@ from alcop_mlir.rectangles import Rectangles
 ADDED_PARTS = "alcop.added_parts"
 ARBITRARY = "alcop.arbitrary"
 BOXES = "alcop.boxes"
+BY_LANE = "alcop.by_lane"
 CHAIN = "alcop.chain"
 DECISIONS = "alcop.decisions"
 FALLBACK = "alcop.fallback"

@@ -63,6 +63,8 @@ class AlcopCompile(NamedPipeline):
             "cse",
         )
         on_launches = (
+            # While loops are whole: totals do not depend on stages.
+            "alcop-defer-totals",
             with_options("alcop-make-persistent", target=self.target),
             with_options("alcop-plan-pipelines", target=self.target),
             "alcop-multi-buffer",

@@ -71,6 +71,7 @@ PASSES = {
     "alcop-sink-loads": "tiling.sink_loads:SinkLoads",
     "alcop-stage-copies": "tensor_cores.stage_copies:StageCopies",
     "alcop-merge-launches": "kernels.merge_launches:MergeLaunches",
+    "alcop-defer-totals": "tensor_cores.defer_totals:DeferTotals",
     "alcop-raise-barriers": "pipelining.raise_barriers:RaiseBarriers",
     "alcop-normalize-loops": "pipelining.normalize_loops:NormalizeLoops",
     "alcop-separate-views": "pipelining.separate_views:SeparateViews",

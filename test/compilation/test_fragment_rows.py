@@ -98,6 +98,24 @@ def reduced(kind: str, axis: int) -> str:
     %x = vector.multi_reduction <{kind}>, %s, {start} [{axis}] : S to {result}{write}"""
 
 
+def carried_sum(start: str, axis: int) -> Case:
+    """A sum that a loop carries, halved each time, from what is in memory."""
+    result, read, write = (
+        ("R", READ_ROWS, WRITE_ROWS) if axis else ("C", READ_COLUMNS, WRITE_COLUMNS)
+    )
+    return Case(
+        f"""{read}
+    %c3 = arith.constant 3 : index
+    %half = arith.constant dense<0.5> : {result}
+    %x = scf.for %i = %c0 to %c3 step %c1 iter_args(%t = {start}) -> ({result}) {{
+      %d = arith.mulf %t, %half : {result}
+      %y = vector.multi_reduction <add>, %s, %d [{axis}] : S to {result}
+      scf.yield %y : {result}
+    }}{write}""",
+        lambda s, r, c: s.sum(axis) * 1.75 + (r if axis else c) / 8,
+    )
+
+
 CASES = {
     **{
         f"{kind}-{axis}": Case(
@@ -312,6 +330,42 @@ CASES = {
     }"""
         + WRITE_ROWS,
         lambda s, r, c: _carried(s.max(1)),
+    ),
+    "carried-sum": carried_sum("%r", 1),
+    "carried-sum-of-columns": carried_sum("%l", 0),
+    "carried-sum-from-zero": Case(  # with a reduction of its own, and read twice
+        """
+    %c3 = arith.constant 3 : index
+    %start = arith.constant dense<0.0> : R
+    %t = scf.for %i = %c0 to %c3 step %c1 iter_args(%r = %start) -> (R) {
+      %d = vector.multi_reduction <add>, %s, %start [1] : S to R
+      %y = arith.addf %d, %r : R
+      scf.yield %y : R
+    }
+    %u = scf.for %i = %c0 to %c3 step %c1 iter_args(%r = %t) -> (R) {
+      %y = vector.multi_reduction <add>, %s, %r [1] : S to R
+      scf.yield %y : R
+    }
+    %x = arith.subf %u, %t : R"""
+        + WRITE_ROWS,
+        lambda s, r, c: 3 * s.sum(1),
+    ),
+    "carried-sum-of-integers": Case(
+        READ_ROWS
+        + """
+    %c3 = arith.constant 3 : index
+    %i = arith.fptosi %s : S to vector<{m}x{n}xi32>
+    %first = arith.fptosi %r : R to vector<{m}xi32>
+    %five = arith.constant dense<5> : vector<{m}xi32>
+    %t = scf.for %j = %c0 to %c3 step %c1 iter_args(%u = %first) -> (vector<{m}xi32>) {
+      %d = arith.muli %u, %five : vector<{m}xi32>
+      %y = vector.multi_reduction <add>, %i, %d [1]
+        : vector<{m}x{n}xi32> to vector<{m}xi32>
+      scf.yield %y : vector<{m}xi32>
+    }
+    %x = arith.sitofp %t : vector<{m}xi32> to R"""
+        + WRITE_ROWS,
+        lambda s, r, c: 31 * s.sum(1) + 125 * r,
     ),
     "three-dimensions": Case(
         """

@@ -39,6 +39,8 @@ def test_rotations_are_epilogues(case: Rotated, kernels: int) -> None:
         (Rotated(), "block=16,16,32 warp=16,16", "expected a multiple of 32"),
         (Rotated(mark=""), "", "is no weight ('alcop.weight')"),
         (Rotated(between=16), "", "from 0 on, every 48, expected multiples of 32"),
+        (Rotated(between=48), "", "from 0 on, every 80, expected multiples of 32"),
+        (Rotated(length=8, between=48), "", "2 parts of 8 columns, expected 2 or 4"),
         (Rotated(length=24), "", "2 parts of 24 columns, expected 2 or 4 of a mult"),
     ],
 )

@@ -222,7 +222,7 @@ class ChainLoop:
             weights, smaller, *rows = self._powers(scores, column, rows)
             accumulators = arith.mulf(accumulators, self._along(smaller, self.chain.d))
         else:
-            weights = self._elements("weights", scores, column, 0.0)
+            weights = self._narrow(self._elements("weights", scores, column, 0.0))
         accumulators = self._multiplied(weights, values, accumulators)
         return [accumulators, *rows]
 
@@ -239,15 +239,19 @@ class ChainLoop:
         columns = self.chain.tiles.columns
         weights = powers.of(elements, lambda rows: self._along(rows, columns))
         smaller = powers.corrected(offset)
-        total = self._reduced("arith.addf", weights, arith.mulf(total, smaller))
-        return [weights, smaller, larger, powers.offset, total]
+        # First: what the total is of may be kept for long by the machine's compiler.
+        narrow = self._narrow(weights)
+        # At most 1: lanes may multiply their parts of a total, see alcop-defer-totals.
+        allowed = ir.Attribute.parse("#arith.fastmath<reassoc>")
+        before = arith.mulf(total, smaller, fastmath=allowed)
+        total = self._reduced("arith.addf", weights, before)
+        return [narrow, smaller, larger, powers.offset, total]
 
     def _multiplied(
         self, weights: ir.Value, values: ChainMatrix, accumulators: ir.Value
     ) -> Any:
         """Accumulators, with the weights of a tile times its values."""
-        narrow = values.memory.type.element_type
-        weights = arith.truncf(ir.VectorType.get(weights.type.shape, narrow), weights)
+        narrow = weights.type.element_type
         columns = self.chain.tiles.columns
         rows = self.chain.tiles.rows
         for first in range(0, columns, _K):
@@ -261,6 +265,12 @@ class ChainLoop:
                 part, "mn", other, values.loops, accumulators, "mdn"
             )
         return accumulators
+
+    def _narrow(self, weights: ir.Value) -> Any:
+        """Weights in the type of the values that they are multiplied by."""
+        values = self.chain.steps["contracted"].view.inputs[1]
+        kind = values.value.type.element_type
+        return arith.truncf(ir.VectorType.get(weights.type.shape, kind), weights)
 
     def _reduced(self, combine: str, elements: ir.Value, start: ir.Value) -> Any:
         """Rows combined with what they had before."""

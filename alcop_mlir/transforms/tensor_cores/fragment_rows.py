@@ -8,6 +8,7 @@ eight lanes with the same `lane_in_quad` hold the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
@@ -39,23 +40,32 @@ assert WARP_SIZE == 1 + sum(map(sum, _LANES.values()))
 
 
 def reshape(
-    op: ir.Operation, operands: Sequence[Pieces], layout: FragmentLayout
+    op: ir.Operation,
+    operands: Sequence[Pieces],
+    layout: FragmentLayout,
+    by_lane: bool = False,
 ) -> Pieces:
-    """The result of an op of `reshapes.RESHAPES`, distributed as `layout`."""
+    """The result of an op of `reshapes.RESHAPES`, distributed as `layout`.
+
+    by_lane: of a reduction, what each lane makes of its own elements, and its start
+    """
     kind, source = op.results[0].type, operands[0]
     if op.name == REDUCE:
-        return _reduced(op, source, operands[1], kind)
+        return _reduced(op, source, operands[1], kind, by_lane)
     if source.layout.role == layout.role:
         return _reordered(source, layout, kind)
     return _stretched(source, layout, kind)
 
 
-def _reduced(op: ir.Operation, source: Pieces, start: Pieces, kind: ir.Type) -> Pieces:
+def _reduced(
+    op: ir.Operation, source: Pieces, start: Pieces, kind: ir.Type, by_lane: bool
+) -> Pieces:
     """Rows (or columns) of accumulators: each lane over the columns (rows) that it
     holds, then the lanes that hold the others, by shuffles.
 
     start:  what the reduction begins with, of the layout of the result
     kind:   the type of the result
+    by_lane: without the exchange; the start is a lane's own, too
     """
     combine = _combining(op, kind.element_type)
     gone = {source.layout.dims[dim] for dim in reduced_dims(op)} & set(_LANES)
@@ -77,12 +87,33 @@ def _reduced(op: ir.Operation, source: Pieces, start: Pieces, kind: ir.Type) -> 
                 for piece in across
                 for n in _BOTH
             ]
-            total = _pairwise(combine, held)
-            for distance in _LANES[along]:
-                total = combine(total, _shuffle(total, distance))
-            elements.append(combine(total, vector.extract(begin, [], [place])))
+            first = vector.extract(begin, [], [place])
+            if by_lane:
+                elements.append(reduce(combine, held, first))
+                continue
+            total = _across(combine, _pairwise(combine, held), along)
+            elements.append(combine(total, first))
         made.append(vector.from_elements(begin.type, elements))
     return pieces(start.layout, kind, made)
+
+
+def across_lanes(held: Pieces, kind: ir.Type) -> Pieces:
+    """Totals of rows (columns), of which each lane that shares one holds a part."""
+    (along,) = set(_LANES) - set(held.layout.dims)
+    combine = arith.addf if isinstance(kind.element_type, ir.FloatType) else arith.addi
+    made = []
+    for piece in held.values:
+        own = [vector.extract(piece, [], [place]) for place in _BOTH]
+        totals = [_across(combine, one, along) for one in own]
+        made.append(vector.from_elements(piece.type, totals))
+    return pieces(held.layout, kind, made)
+
+
+def _across(combine: Callable[[Any, Any], Any], own: Any, along: str) -> Any:
+    """What the lanes that share a row (column) hold, combined in all of them."""
+    for distance in _LANES[along]:
+        own = combine(own, _shuffle(own, distance))
+    return own
 
 
 def _stretched(source: Pieces, layout: FragmentLayout, kind: ir.Type) -> Pieces:

@@ -11,7 +11,8 @@ Ops that carry such a vector (scf.for, scf.if, element-wise ops) carry its fragm
 instead; rounding to tf32 becomes cvt.rna. Rows of accumulators, which vector.step,
 vector.multi_reduction and transfers make and vector.broadcast takes, and columns are
 distributed too: a lane has the elements of the rows (columns) of its accumulators, and
-lanes that share a row reduce it by gpu.shuffle. Accumulators of 16 bits are operands of
+lanes that share a row reduce it by gpu.shuffle. A sum with `alcop.by_lane` is of what
+each lane holds, until somebody reads the row's. Accumulators of 16 bits are operands of
 further contractions as they are held. Vectors that no contraction needs are left
 unchanged. A contraction that mma.sync does not support (it supports f16, bf16 and tf32
 into f32, s8 into i32), or a vector that is used in an unsupported way, is an error:
@@ -28,7 +29,8 @@ through shared memory, in place of tiles that are not used any more, in runs of 
 Such a buffer is marked `alcop.overlaid`, which alcop-outline-kernels reads.
 
 Runs after alcop-expand-pipelines, which works on whole vectors, and before
-alcop-swizzle-shared, which permutes each access. Reads `alcop.boxes` and `alcop.wgmma`;
+alcop-swizzle-shared, which permutes each access. Reads `alcop.boxes` and `alcop.wgmma`,
+reads and erases `alcop.by_lane`;
 ops that are built again keep their attributes.
 """
 
@@ -63,7 +65,7 @@ from alcop_mlir.analysis.layout.fragments import (
     multiplied,
     slice_offset,
 )
-from alcop_mlir.analysis.layout.reshapes import RESHAPES, reshaped
+from alcop_mlir.analysis.layout.reshapes import REDUCE, RESHAPES, reshaped
 from alcop_mlir.analysis.layout.warpgroups import reads_memory
 from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
@@ -91,6 +93,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_loads import (
     load_operand,
 )
 from alcop_mlir.transforms.tensor_cores.fragment_rows import (
+    across_lanes,
     load_rows,
     numbers,
     piece_places,
@@ -98,6 +101,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_rows import (
     store_rows,
 )
 from alcop_mlir.transforms.tensor_cores.fragment_stores import store_accumulators
+from alcop_mlir.transforms.tensor_cores.lane_totals import LaneTotals, lane_totals_of
 from alcop_mlir.transforms.tensor_cores.own_numbers import separate_numbers
 from alcop_mlir.transforms.tensor_cores.staged_stores import Stages
 from alcop_mlir.transforms.tensor_cores.warpgroup_products import (
@@ -119,9 +123,11 @@ class LowerMma(Pass):
             stores = [one for one in found if one.name == WRITE]
             threads = _threads(block, found[0])
             separate_numbers(block.body)
+            fragments = find_fragments(contractions, stores)
             lowering = _Lowering(
-                find_fragments(contractions, stores),
+                fragments,
                 threads,
+                lane_totals_of(block.body, fragments, threads),
                 LaneOffsets(threads, block.body),
                 Stages(threads, block.body),
                 Products(threads, block.body),
@@ -129,6 +135,9 @@ class LowerMma(Pass):
             )
             lowering.block(block.body)
             lowering.erase_replaced()
+        for left in walk(op):
+            if alcop.BY_LANE in left.attributes:
+                del left.attributes[alcop.BY_LANE]
 
 
 def _by_thread_block(root: ir.Operation) -> dict[ThreadBlock, list[Any]]:
@@ -162,21 +171,25 @@ def _threads(block: ThreadBlock, op: ir.Operation) -> int:
 class _Lowering:
     """Rewrites a kernel from top to bottom; what is replaced stays until the end.
 
+    totals:       of rows, of which each lane holds a part of its own
     lane_offsets: of the loads of operands
     stages:       buffers for stores through shared memory
     stores:       of contractions' tiles; their values may be uniform
     lowered:      fragments of the values replaced so far
+    of_rows:      of totals that lanes hold parts of, those of rows that somebody reads
     replaced:     ops to erase, each after the ops that make its operands
     by_wgmma:     contractions of warpgroups
     """
 
     fragments: Fragments
     threads: int
+    totals: LaneTotals
     lane_offsets: LaneOffsets
     stages: Stages
     by_wgmma: Products
     stores: list[ir.Operation]
     lowered: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    of_rows: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
     replaced: list[Any] = field(default_factory=list)
 
     def block(self, block: ir.Block) -> None:
@@ -227,7 +240,8 @@ class _Lowering:
         build.keep_attributes(op, loop)
         induction, *carried = list(loops.body(op).arguments)
         induction.replace_all_uses_with(loop.induction_variable)
-        self._learn(carried, list(loop.inner_iter_args))
+        with ir.InsertionPoint.at_block_begin(loop.body):
+            self._learn(carried, list(loop.inner_iter_args))
         self._learn(results, list(loop.results))
         self._move(loops.body(op), loop.body, results)
 
@@ -339,10 +353,11 @@ class _Lowering:
         layout = self._layout(result)
         ties = {tie.value: tie.layout for tie in reshaped(op, result, layout)}
         held = [
-            self._pieces(value, self.fragments.of(value) or ties[value])
+            self._taken(op, value, self.fragments.of(value) or ties[value])
             for value in op.operands
         ]
-        self.lowered[result] = reshape(op, held, layout).values
+        by_lane = result in self.totals.values and op.name == REDUCE
+        self._hold(result, reshape(op, held, layout, by_lane).values)
 
     def _number(self, op: ir.Operation) -> None:
         result = op.results[0]
@@ -355,7 +370,7 @@ class _Lowering:
             return
         layout = self._layout(result)
         operands = [
-            self._pieces(value, layout).values
+            self._taken(op, value, layout).values
             if isinstance(value.type, ir.VectorType)
             else None
             for value in op.operands
@@ -370,7 +385,7 @@ class _Lowering:
             if converted is None:
                 converted = build.like(op, [kind], taken).results[0]
             made.append(converted)
-        self.lowered[result] = tuple(made)
+        self._hold(result, tuple(made))
 
     def _layout(self, value: ir.Value) -> FragmentLayout:
         layout = self.fragments.of(value)
@@ -385,13 +400,35 @@ class _Lowering:
         count = math.prod(layout.grid(value.type).values())
         return [layout.lane_type(value.type.element_type)] * count
 
+    def _hold(self, value: ir.Value, made: tuple[Any, ...]) -> None:
+        """Note a value's fragments; of a lane's own sum those of the row's, too."""
+        self.lowered[value] = made
+        if value in self.totals.values and self.totals.is_read(value):
+            held = pieces(self._layout(value), value.type, made)
+            self.of_rows[value] = across_lanes(held, value.type).values
+
+    def _taken(
+        self, op: ir.Operation, value: ir.Value, layout: FragmentLayout
+    ) -> Pieces:
+        """The fragments of an operand, as the op takes it."""
+        if self.totals.is_taken(op, value):
+            return self._own(value, layout)
+        return self._pieces(value, layout)
+
+    def _own(self, value: ir.Value, layout: FragmentLayout) -> Pieces:
+        """What a lane adds to of a row's sum."""
+        if value in self.totals.values:
+            return pieces(layout, value.type, self.lowered[value])
+        return self.totals.own(value, self._pieces(value, layout))
+
     def _pieces(self, value: ir.Value, layout: FragmentLayout) -> Pieces:
         """The fragments of a vector; built here for a uniform one."""
         held = self.fragments.of(value)
         if held is not None and layout.is_operand and is_held_as(held, layout):
             return operand_of(pieces(held, value.type, self.lowered[value]), layout)
         if value in self.lowered:
-            return pieces(layout, value.type, self.lowered[value])
+            found = self.of_rows.get(value, self.lowered[value])
+            return pieces(layout, value.type, found)
         piece = _uniform(value, layout.lane_type(value.type.element_type))
         count = math.prod(layout.grid(value.type).values())
         return pieces(layout, value.type, [piece] * count)
@@ -404,7 +441,9 @@ class _Lowering:
             if layout is None:
                 flat.append(value)
             else:
-                flat.extend(self._pieces(value, layout).values)
+                is_own = result in self.totals.values
+                held = self._own if is_own else self._pieces
+                flat.extend(held(value, layout).values)
         return flat
 
     def _learn(self, old: Sequence[Any], new: list[Any]) -> None:
@@ -415,7 +454,7 @@ class _Lowering:
                 value.replace_all_uses_with(next(taken))
             else:
                 count = len(self._kinds(value))
-                self.lowered[value] = tuple(next(taken) for _ in range(count))
+                self._hold(value, tuple(next(taken) for _ in range(count)))
 
 
 def _bounds(

@@ -43,10 +43,10 @@
 // CHECK:           %[[W:.*]] = math.exp2 %{{.*}} fastmath<afn> : vector<16x64xf32>
 // CHECK:           arith.subf %[[FROM]], %[[OFFSET]]
 // CHECK:           %[[LESS:.*]] = math.exp2 %{{.*}} fastmath<afn> : vector<16xf32>
-// CHECK:           %[[OLD:.*]] = arith.mulf %[[SUM]], %[[LESS]]
+// CHECK:           arith.truncf %[[W]] : vector<16x64xf32> to vector<16x64xf16>
+// CHECK:           %[[OLD:.*]] = arith.mulf %[[SUM]], %[[LESS]] fastmath<reassoc>
 // CHECK:           vector.multi_reduction <add>, %[[W]], %[[OLD]] [1]
 // CHECK:           arith.mulf %[[ACC]]
-// CHECK:           arith.truncf %[[W]] : vector<16x64xf32> to vector<16x64xf16>
 // CHECK-COUNT-4:   vector.contract {{.*}} into vector<16x32xf32>
 // CHECK-NEXT:      gpu.barrier
 // CHECK:         %[[T:.*]]:4 = scf.for %{{.*}} = %[[MIDDLE]] to %[[LAST]] step %c64 iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2, %{{.*}} = %[[R]]#3)

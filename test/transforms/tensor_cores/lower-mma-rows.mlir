@@ -272,3 +272,47 @@ func.func @choice(%C: memref<16x16xf32>, %R: memref<16xf32>) {
   }
   return
 }
+
+// -----
+
+// Totals by lane: the loop has no shuffles; behind it the lanes of a quad add theirs, for
+// both rows that a lane has. What was there before is the first lane's, -0 the others'.
+// CHECK-LABEL: @by_lane
+// CHECK:       arith.cmpi eq
+// CHECK:       arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK:       scf.for
+// CHECK-NOT:   gpu.shuffle
+// CHECK:       scf.yield
+// CHECK-COUNT-4: gpu.shuffle
+// CHECK-NOT:   gpu.shuffle
+// CHECK-NOT:   alcop.by_lane
+#ws = #gpu.address_space<workgroup>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @by_lane(%R: memref<16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %h = arith.constant 0.0 : f16
+  %f = arith.constant 0.0 : f32
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  %half = arith.constant dense<0.5> : vector<16xf32>
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %a = memref.alloc() : memref<16x16xf16, #ws>
+    %b = memref.alloc() : memref<16x16xf16, #ws>
+    %start = vector.transfer_read %R[%c0], %f {in_bounds = [true]} : memref<16xf32>, vector<16xf32>
+    %t = scf.for %i = %c0 to %c32 step %c1 iter_args(%c = %start) -> (vector<16xf32>) {
+      %fa = vector.transfer_read %a[%c0, %c0], %h {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+      %fb = vector.transfer_read %b[%c0, %c0], %h {in_bounds = [true, true]} : memref<16x16xf16, #ws>, vector<16x16xf16>
+      %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %fa, %fb, %zero : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+      %d = arith.mulf %c, %half {alcop.by_lane} : vector<16xf32>
+      %n = vector.multi_reduction <add>, %s, %d {alcop.by_lane} [1] : vector<16x16xf32> to vector<16xf32>
+      scf.yield %n : vector<16xf32>
+    }
+    vector.transfer_write %t, %R[%c0] {in_bounds = [true]} : vector<16xf32>, memref<16xf32>
+    gpu.terminator
+  }
+  return
+}
