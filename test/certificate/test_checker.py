@@ -15,6 +15,8 @@ from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.facts import Facts
+from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.errors import CertificateError
@@ -171,3 +173,26 @@ def test_a_variable_with_the_name_of_a_register_is_refused(name: str) -> None:
 def test_what_is_no_certificate(value: Any) -> None:
     with pytest.raises(CertificateError, match="this is no certificate"):
         check(RING.text(), value)
+
+
+def test_a_way_without_an_end() -> None:
+    """Where ways meet that never come to the end nobody can say."""
+    text = RING.text().replace(
+        "DONE:",
+        "DONE:\n  @%p1 bra FOREVER;\n  bra.uni LAST;\nFOREVER:\n  bra.uni FOREVER;"
+        "\nLAST:",
+    )
+    flow = Flow(read_kernel(text, "ring"))
+    branch = flow.kernel.labels["DONE"]
+    with pytest.raises(CertificateError, match="a loop without an end"):
+        flow.region(branch)
+
+
+def test_a_range_that_grows() -> None:
+    """What followed from the narrower one is asked again."""
+    facts = Facts()
+    facts.limit("u1", 0, 5)
+    assert facts.follows({"u1": 1}, [], [])
+    facts.limit("u1", -5, 3)
+    assert not facts.follows({"u1": 1}, [], [])
+    assert facts.follows({"u1": 1, "": 5}, [], [])
