@@ -280,14 +280,21 @@ class Registers:
     def _unknown_multiple(
         self, parts: tuple[str, ...], terms: list[Uniform], width: int
     ) -> Uniform:
-        """A new unknown; where a constant multiplies without a sign, a multiple."""
+        """A new unknown: a multiple, where a number multiplies without a sign, or where
+        bits are shifted to the left, of which others are lost.
+        """
         by = next((t.low for t in terms[:2] if t.low == t.high), 0)
-        is_product = parts[0] == "mul" and parts[1] == "wide" and parts[2][0] == "u"
-        if not is_product or not 0 < by < 1 << 20:
-            return self.unknown()
         (name,) = self.unknown().term.terms
-        most = (1 << width) - 1
-        return Uniform(self.symbols.plain(name, 0, most) * by, 0, most * by)
+        low, high = 0, (1 << width) - 1
+        if parts[0] == "shl" and terms[1].low == terms[1].high:
+            count = terms[1].low
+            low, high = limits_of(width - count) if 0 < count < width else (0, 0)
+            by = 1 << count if high else 0
+        elif parts[0] != "mul" or parts[1] != "wide" or parts[2][0] != "u":
+            by = 0
+        if not 0 < by < 1 << 20:
+            return self.unknown()
+        return Uniform(self.symbols.plain(name, low, high) * by, low * by, high * by)
 
     def _plain(self, value: Uniform) -> Value:
         """A term without symbols as a number."""

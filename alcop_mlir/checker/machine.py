@@ -256,14 +256,20 @@ class Machine:
     def _unknown_multiple(
         self, parts: list[str], values: list[Value], width: int
     ) -> Same:
-        """An unknown; of `mul.wide.u` by a number, a multiple of that."""
+        """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple."""
         if parts[:2] == ["mul", "wide"] and parts[2].startswith("u"):
             numbers = [same(v, width) for v in values]
             by = [n.low for n in numbers if n is not None and n.low == n.high]
             if by and 0 < by[0] < 1 << 20:
-                term = self.unknown(0, 2**width - 1).term
-                return Same(terms.plus({}, term, by[0]), 0, (2**width - 1) * by[0])
+                return self._multiple(by[0], 0, 2**width - 1)
+        count = same(values[1], width) if parts[0] == "shl" else None
+        if count is not None and 0 < count.low == count.high < min(width - 1, 20):
+            return self._multiple(1 << count.low, *arithmetic.limits(width - count.low))
         return self.unknown()
+
+    def _multiple(self, by: int, low: int, high: int) -> Same:
+        term = self.unknown(low, high).term
+        return Same(terms.plus({}, term, by), low * by, high * by)
 
     def _computed(self, parts: list[str], values: list[Value], width: int) -> Value:
         if parts[0] == "setp":
