@@ -12,7 +12,9 @@ _WAIT = re.compile(r"(wait_group\s+)(\d+)")
 _COPY = re.compile(
     r"(cp\.async\.c[ag]\.shared\.global \[%\w+)(\+\d+)?\], \[(%\w+)(\+\d+)?\]"
 )
-_READ = re.compile(r"((?:ldmatrix|ld\.shared|st\.shared)\S* .*?\[%\w+)(\+\d+)?\]")
+_READ = re.compile(r"((?:ldmatrix|ld\.shared|st\.shared)\S* .*?\[[%\w]+)(\+\d+)?\]")
+_LOAD = re.compile(r"(ld\.global\S* .*?\[%\w+)(\+\d+)?\]")
+_SHUFFLE = re.compile(r"(shfl\.sync\.\w+\.b32\s+%\w+, %\w+), (\d+),")
 _WRAP = re.compile(r"(setp\.\w+\.[bs]64\s+%p\d+, %rd\d+, )([1-8]);")
 _COMPARED = re.compile(r"setp\.(lt|le|gt|ge|eq|ne)\.")
 _ARITHMETIC = re.compile(
@@ -122,12 +124,19 @@ def _of_addresses(line: str) -> Iterator[tuple[str, str]]:
         kind = "store" if "st.shared" in line else "read"
         for by in _SHIFTS:
             yield f"{kind} elsewhere", line.replace(read[0], f"{read[1]}+{place + by}]")
+    elif (load := _LOAD.search(line)) is not None:
+        place = int((load[2] or "+0")[1:])
+        for by in _SHIFTS:
+            yield "load elsewhere", line.replace(load[0], f"{load[1]}+{place + by}]")
 
 
 def _of_slots(line: str) -> Iterator[tuple[str, str]]:
     if (wrap := _WRAP.search(line)) is not None:
         for to in (int(wrap[2]) - 1, int(wrap[2]) + 1):
             yield "wrap moved", line.replace(wrap[0], f"{wrap[1]}{to};")
+    if (shuffle := _SHUFFLE.search(line)) is not None:
+        for lanes in (0, int(shuffle[2]) ^ 24):
+            yield "shuffle", line.replace(shuffle[0], f"{shuffle[1]}, {lanes},")
     if (number := _ARITHMETIC.search(line)) is not None:
         value = int(number[2])
         for to in (value + 1, value * 2 or 2, value ^ 16):
