@@ -93,7 +93,7 @@ test-fast:  ## more than half of the tests, from every part, in 90 s
 
 test-sweep:  ## all combinations of layout, type, shape, stages and fusion: hours
 	$(call setup,$(TEST_EXTRAS))
-	ALCOP_SWEEP_CASES=$(or $(CASES),all) $(if $(SEED),ALCOP_SWEEP_SEED=$(SEED)) \
+	ALCOP_ALL_TESTS=1 ALCOP_SWEEP_CASES=$(or $(CASES),all) $(if $(SEED),ALCOP_SWEEP_SEED=$(SEED)) \
 	  $(BIN)/pytest -q $(WORKERS) test/sweep
 
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs alcop_mlir test bench examples

@@ -26,93 +26,96 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-# Modules that take more than 2.5 s, by `pytest --durations=0`; of those that have no
-# other of their kind beside them, only the slow functions. All else is `fast`.
+# Where a case takes a fifth of a second and more, by CPU times of a busy machine: what
+# compiles and runs whole kernels. `make test` runs a third of their cases, `make
+# test-all` all of them, `make test-fast` none.
 SLOW = (
-    "compilation/test_bounds.py",
-    "compilation/test_convolutions.py",
-    "compilation/test_device_functions.py",
-    "compilation/test_multi_kernel_functions.py",
-    "compilation/test_fusion_types.py",
-    "compilation/test_gathers.py",
-    "compilation/test_guarded_variants.py",
-    "compilation/test_matmul_fusion.py",
-    "compilation/test_scaling.py",
-    "compilation/test_matmul_numerics.py",
-    "compilation/test_operand_fusion.py",
-    "compilation/test_matmul_shapes.py",
-    "compilation/test_matmul_split_k.py",
-    "compilation/test_matmul_strides.py",
-    "compilation/test_matmul_types.py",
-    "compilation/test_operand_conversions.py",
-    "compilation/test_random_fusion.py",
-    "compilation/test_scalar_bodies.py",
-    "compilation/test_scalar_conversions.py",
-    "compilation/test_staged_copies.py",
-    "compilation/test_store_sectors.py",
+    "certificate/test_certificate_mutants.py",
+    "certificate/test_checker.py",
+    "certificate/test_compiled_kernels.py",
+    "certificate/test_endings.py",
+    "certificate/test_random_kernels.py",
+    "certificate/test_rings.py",
+    "certificate/test_tampering.py",
+    "compilation/",
+    "embedding/test_contexts.py",
     "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",
-    "foreign/test_peers.py::test_row",
-    "foreign/test_input_forms.py",
-    "foreign/test_reported_failures.py::test_a_pipeline_that_is_run_again",
-    "foreign/test_reported_failures.py::test_fewer_iterations",
-    "foreign/test_reported_failures.py::test_hoisted_views",
-    "foreign/test_reported_failures.py::test_last_tile",
-    "foreign/test_reported_failures.py::test_ldmatrix",
-    "foreign/test_reported_failures.py::test_plain_loop",
-    "foreign/test_reported_failures.py::test_two_groups",
-    "foreign/test_versions.py",
-    "fuzz/test_pipelines.py::test_pipelining_changes_nothing",
+    "foreign/",
     "from_torch/",
+    "fuzz/",
     "gpu_kit/test_kit_bench.py",
     "gpu_kit/test_kit_check.py",
     "gpu_kit/test_kit_command.py",
-    "models/test_bench_models.py::test_counted_by_hand",
-    "models/test_models.py",
+    "models/",
     "mutation/test_mutants.py::test_damaged_input",
+    "runtime/emulator/instructions/test_convert.py",
+    "runtime/emulator/instructions/test_float.py",
+    "runtime/emulator/test_cluster_gemm.py",
+    "runtime/emulator/test_cluster_launches.py",
+    "runtime/emulator/test_copy_rings.py",
     "runtime/emulator/test_counters.py",
     "runtime/emulator/test_fixtures.py",
     "runtime/emulator/test_hazards.py",
-    "runtime/emulator/instructions/test_convert.py",
-    "runtime/emulator/instructions/test_float.py",
     "runtime/emulator/test_mutations.py",
+    "runtime/emulator/test_ptx_forms.py",
+    "runtime/emulator/test_rings_seen.py",
+    "runtime/emulator/test_warp_role_gemms.py",
+    "runtime/emulator/test_warpgroup_gemm.py",
     "runtime/test_bundle_storage.py",
     "runtime/test_own_kernels.py",
     "sweep/test_sweep.py::test_sweep",
     "tools/test_bad_input.py",
+    "tools/test_bad_sizes.py",
+    "tools/test_certify.py",
     "tools/test_compile.py",
     "tools/test_emulator_options.py",
     "tools/test_gpu_modules.py::test_gpu_to_llvm",
     "tools/test_read_back.py",
     "tools/test_run.py",
+    "tuning/test_code_size.py",
     "tuning/test_learned.py",
     "tuning/test_measuring.py",
     "tuning/test_models_of_time.py",
     "tuning/test_one_decision.py",
+    "tuning/test_open_variants.py",
+    "tuning/test_record_index.py",
     "tuning/test_records.py",
+    "tuning/test_residuals.py",
     "tuning/test_search.py",
+    "tuning/test_selection.py",
     "tuning/test_space.py",
+    "tuning/test_tune_program.py",
     "tuning/test_tune_tool.py",
-    "verifier/test_check.py::test_each_wait",
-    "verifier/test_check.py::test_no_wait",
-    "verifier/test_plans.py",
     "unit/test_api.py",
     "unit/test_base_install.py",
     "unit/test_new_rows.py",
     "unit/test_upstream_page.py",
+    "verifier/test_check.py::test_each_wait",
+    "verifier/test_check.py::test_no_wait",
+    "verifier/test_plans.py",
 )
 
 
+def _is_slow(item: pytest.Item) -> bool:
+    name = item.nodeid.partition("::")[2]
+    return f"{item.path}::{name}".startswith(tuple(str(FOLDER / one) for one in SLOW))
+
+
 def _sampled(items: list[pytest.Item]) -> Iterator[tuple[list[pytest.Item], int]]:
-    """The cases of each test marked as `sample(n)`, and n."""
+    """The cases of each test of which some are left out, and how many are run.
+
+    Those that `sample(n)` says, or a third of a slow test's, two at least.
+    """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sample"):
-            groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        groups.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for group in groups.values():
         marker = group[0].get_closest_marker("sample")
-        assert marker is not None
-        yield group, int(marker.args[0])
+        if marker is not None:
+            yield group, int(marker.args[0])
+        elif _is_slow(group[0]):
+            yield group, max(2, -(-len(group) // 3))
 
 
 def without_sample(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
@@ -139,10 +142,8 @@ def pytest_collection_modifyitems(
         config.hook.pytest_deselected(items=left_out)
         numbers = {id(item) for item in left_out}
         items[:] = [item for item in items if id(item) not in numbers]
-    slow = tuple(str(FOLDER / name) for name in SLOW)
     for item in items:
-        name = item.nodeid.partition("::")[2]
-        if not f"{item.path}::{name}".startswith(slow):
+        if not _is_slow(item):
             item.add_marker("fast")
     for_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if for_gpu and not has_gpu():
