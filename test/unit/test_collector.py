@@ -1,4 +1,4 @@
-"""The collector of cycles rests while a command compiles, and when it ends."""
+"""The collector of cycles does not run while a command compiles, and when it ends."""
 
 from __future__ import annotations
 
