@@ -1,4 +1,4 @@
-"""The collector of cycles does not run while a command compiles, and when it ends."""
+"""No collections of cycles while a command compiles, nor when it ends."""
 
 from __future__ import annotations
 
