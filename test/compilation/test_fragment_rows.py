@@ -350,6 +350,37 @@ CASES = {
         + WRITE_ROWS,
         lambda s, r, c: 3 * s.sum(1),
     ),
+    "carried-sum-in-loops": Case(  # the outer loop reads what the inner one adds up
+        READ_ROWS
+        + """
+    %c3 = arith.constant 3 : index
+    %half = arith.constant dense<0.5> : R
+    %x = scf.for %i = %c0 to %c3 step %c1 iter_args(%t = %r) -> (R) {
+      %u = scf.for %j = %c0 to %c3 step %c1 iter_args(%v = %t) -> (R) {
+        %d = arith.mulf %v, %half : R
+        %y = vector.multi_reduction <add>, %s, %d [1] : S to R
+        scf.yield %y : R
+      }
+      %w = arith.addf %u, %t : R
+      scf.yield %w : R
+    }"""
+        + WRITE_ROWS,
+        lambda s, r, c: r * 1.125**3 + s.sum(1) * 1.75 * (1 + 1.125 + 1.125**2),
+    ),
+    "carried-sum-of-nothing": Case(  # no iteration
+        READ_ROWS
+        + """
+    %first = memref.load %L[%c0] : memref<{n}xf32>
+    %differs = arith.cmpf one, %first, %first : f32
+    %word = arith.extui %differs : i1 to i32
+    %end = arith.index_cast %word : i32 to index
+    %x = scf.for %i = %c0 to %end step %c1 iter_args(%t = %r) -> (R) {
+      %y = vector.multi_reduction <add>, %s, %t [1] : S to R
+      scf.yield %y : R
+    }"""
+        + WRITE_ROWS,
+        lambda s, r, c: r,
+    ),
     "carried-sum-of-integers": Case(
         READ_ROWS
         + """
