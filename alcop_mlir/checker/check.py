@@ -23,9 +23,10 @@ from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.endings import is_bounded
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
-from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import is_same, mixed, narrowed, replaced, total
 from alcop_mlir.checker.predicates import symbols_of
+from alcop_mlir.checker.state import State
 from alcop_mlir.checker.terms import Term
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.checker.walk import Walk

@@ -10,8 +10,9 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Value, is_equal
 from alcop_mlir.checker.flow import Flow, Region
 from alcop_mlir.checker.instructions import ENDS, Instruction
-from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import either
+from alcop_mlir.checker.state import State
 from alcop_mlir.errors import CertificateError
 
 _LOADS = ("ld", "ldmatrix")

@@ -10,8 +10,9 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Same
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.machine import Machine, State
+from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.predicates import symbols_of
+from alcop_mlir.checker.state import State
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.checker.walk import Walk
 

@@ -1,0 +1,304 @@
+"""What instructions leave in registers: numbers of threads, terms, predicates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.checker import arithmetic, terms
+from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
+from alcop_mlir.checker.cells import Cells
+from alcop_mlir.checker.facts import Facts
+from alcop_mlir.checker.instructions import Instruction, integer
+from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
+from alcop_mlir.checker.predicates import (
+    compared,
+    inverted,
+    is_shared,
+    logic,
+    symbols_of,
+)
+from alcop_mlir.checker.sources import Sources
+from alcop_mlir.checker.state import State
+from alcop_mlir.checker.text import Kernel, items
+from alcop_mlir.errors import CertificateError
+
+_POINTER, _BLOCKS, WARP = 1 << 47, (1 << 31) - 1, 32
+_TWICE = 192  # bits of one unknown times another
+UNIFORM_LOADS = "all threads read the same value from one address"
+NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
+_FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
+PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
+_OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
+_DIGITS = "0123456789"
+
+
+class Registers:
+    """Of one kernel; `assumed` is what was taken for granted on the way."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        threads: int,
+        shared_bytes: int,
+        places: Mapping[str, int],
+        required: Mapping[str, tuple[int, int, int]],
+        steady: dict[int, dict[int, int]] | None = None,
+    ):
+        self.kernel, self.threads = kernel, threads
+        self.shared_bytes, self.places, self.required = shared_bytes, places, required
+        self.facts = Facts()
+        self.sources = Sources(steady)
+        self.assumed: set[str] = set()
+        self.lane = np.arange(threads, dtype=np.uint64)
+        self._arrays: dict[bytes, np.ndarray] = {}
+        self._exact: dict[Any, tuple[list[np.ndarray], np.ndarray | None]] = {}
+        none = self.constant(0)
+        self._fixed: dict[str, Value] = {
+            "%tid.x": self.lane,
+            "%laneid": self.lane % np.uint64(WARP),
+            "%tid.y": none,
+            "%tid.z": none,
+        }
+        self.every = np.ones(threads, bool)
+        self.forgotten: set[str] = set()  # registers, in any way
+        self.state = State(0, {}, Cells(0))
+        names = {*places, *kernel.parameters}
+        if any(n in kernel.widths or n.rstrip(_DIGITS) in kernel.widths for n in names):
+            raise CertificateError("a name that stands for two things")
+
+    def symbol(self, name: str, low: int, high: int) -> Same:
+        """A number that all threads share, of which the range is known."""
+        known = self.facts.ranges.get(name, (low, high))
+        if name[0] == "." and known != (low, high):
+            raise CertificateError(f"parameter {name[1:]} is read in two ways")
+        self.facts.limit(name, low, high)
+        return Same({name: 1}, low, high)
+
+    def unknown(self, low: int | None = None, high: int = 0) -> Same:
+        """One that the instruction makes; any that its register may hold."""
+        if low is None:
+            low, high = arithmetic.limits(self._width)
+        self.state.made.add(self.fresh)
+        return self.symbol(self.fresh, low, high)
+
+    @property
+    def _width(self) -> int:
+        """Of the register that is written first."""
+        return self.kernel.width(self.kernel.code[self.state.pc].results[0])
+
+    @property
+    def fresh(self) -> str:
+        """What the instruction may make is called so."""
+        return f"u{self.state.pc}"
+
+    def forget(self, name: str) -> None:
+        """Nothing is known of a symbol that gets another value."""
+        state = self.state
+        for register, value in state.registers.items():
+            if not isinstance(value, np.ndarray) and name in symbols_of(value):
+                state.registers[register] = None
+                self.forgotten.add(register)
+        state.facts = [f for f in state.facts if name not in terms.inside(f)]
+        state.clauses = []
+        if self.sources.steps is not None:
+            self.sources.renamed(state.cells, {}, {name})
+
+    # Operands.
+
+    def numbers(self, lanes: np.ndarray) -> np.ndarray:
+        """One object for equal numbers of threads."""
+        if len(lanes) != self.threads:
+            lanes = np.repeat(lanes, self.threads)
+        return self._arrays.setdefault(lanes.tobytes(), lanes)
+
+    def constant(self, value: int) -> np.ndarray:
+        """The same number in all threads."""
+        return self.numbers(np.full(1, value % 2**64, np.uint64))
+
+    def value(self, operand: str) -> Value:
+        """What an operand holds."""
+        registers = self.state.registers
+        if operand in registers:
+            return registers[operand]
+        if operand.startswith("!"):
+            return inverted(self.value(operand[1:].strip()))
+        if operand not in self._fixed:
+            self._fixed[operand] = self._named(operand)
+        return self._fixed[operand]
+
+    def _named(self, operand: str) -> Value:
+        if NUMBER.fullmatch(operand):
+            return self.constant(integer(operand))
+        found = _FLOAT.fullmatch(operand)
+        if found is not None:
+            return self.constant(int(found[1] or found[2], 16))
+        if operand in self.places:
+            return self.constant(self.places[operand])
+        if operand.startswith("%ntid."):
+            return self.constant(self.threads if operand[-1] == "x" else 1)
+        if operand.startswith(("%ctaid.", "%nctaid.")):
+            most = self.required.get(operand, (0, _BLOCKS, 1))[1]
+            return self.symbol(operand, 0, min(most, _BLOCKS))
+        if operand in self.kernel.parameters:
+            return self.symbol(f"&{operand}", 0, _POINTER)
+        return None
+
+    def guard(self, ins: Instruction) -> Value:
+        """Under which predicate threads execute it."""
+        if not ins.guard:
+            return self.constant(1)
+        value = self.state.registers.get(ins.guard)
+        return inverted(value) if ins.is_negated else value
+
+    # Results.
+
+    def result(self, ins: Instruction) -> Value:
+        """What it leaves; a number that all share is one of the register's width."""
+        value = self._found(ins)
+        if isinstance(value, Same):
+            low, high = arithmetic.limits(self._width)
+            return value if low <= value.low <= value.high <= high else self.unknown()
+        return value
+
+    def _found(self, ins: Instruction) -> Value:
+        parts, last = ins.parts, ins.parts[-1]
+        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        if parts[0] == "ld":
+            return self._loaded(ins, width)
+        rest = [o for one in ins.operands[1:] for o in items(one)]
+        values = [self.value(one) for one in rest]
+        if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
+            return values[0]
+        if parts[0] in _OTHERS:
+            return None
+        if parts[0] == "shfl":
+            return self._shuffled(ins, values)
+        if any(v is None for v in values):
+            return None
+        try:
+            return self._computed(parts, values, width)
+        except Unknown:
+            if not all(map(is_shared, values)):
+                return None
+            if parts[0] == "setp" or last == "pred":
+                bit = self.unknown(0, 1)
+                return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
+            return self._unknown_multiple(parts, values, width)
+
+    def _unknown_multiple(
+        self, parts: list[str], values: list[Value], width: int
+    ) -> Same:
+        """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple."""
+        if parts[:2] == ["mul", "wide"] and parts[2].startswith("u"):
+            numbers = [same(v, width) for v in values]
+            by = [n.low for n in numbers if n is not None and n.low == n.high]
+            if by and 0 < by[0] < 1 << 20:
+                return self._multiple(by[0], 0, 2**width - 1)
+        count = same(values[1], width) if parts[0] == "shl" else None
+        if count is not None and 0 < count.low == count.high < min(width - 1, 20):
+            return self._multiple(1 << count.low, *arithmetic.limits(width - count.low))
+        return self.unknown()
+
+    def _multiple(self, by: int, low: int, high: int) -> Same:
+        term = self.unknown(low, high).term
+        return Same(terms.plus({}, term, by), low * by, high * by)
+
+    def _computed(self, parts: list[str], values: list[Value], width: int) -> Value:
+        if parts[0] == "setp":
+            if len(values) != 2:
+                raise Unknown
+            return compared(parts, values[0], values[1])
+        if parts[-1] == "pred":
+            return logic(parts[0], values)
+        if parts[0] == "selp":
+            return self._selected(values, width)
+        lanes = [v for v in values if isinstance(v, np.ndarray)]
+        kinds = arithmetic.types_of(parts)
+        if parts[0] == "cvt" and kinds and kinds[0][1] < self._width:
+            # The register's other bits are 0, or the sign.
+            if not lanes or "s" in (kind for kind, _ in kinds):
+                raise Unknown
+        if len(lanes) == len(values):
+            key = (self.state.pc, *map(id, lanes))
+            if key not in self._exact:  # with the numbers, so that each keeps its id
+                self._exact[key] = lanes, arithmetic.exact(parts, lanes)
+            found = self._exact[key][1]
+            if found is not None:
+                return found
+        read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
+        numbers = [n for n in (same(v, read) for v in values) if n is not None]
+        if len(numbers) < len(values):
+            known = self.state.residues, self.fresh
+            found = computed(parts, kinds, values, self.threads, known)
+            if self.fresh in symbols_of(found):
+                self.unknown(*arithmetic.limits(_TWICE))
+            return found
+        return self.plain(arithmetic.linear(parts, numbers))
+
+    def open_symbols(self, ins: Instruction) -> dict[Any, int]:
+        """The symbols on which the result of an `and` depends, each modulo what."""
+        try:
+            ((_, width),) = arithmetic.types_of(ins.parts)
+            a, b = (mixed(self.value(o), width, self.threads) for o in ins.operands[1:])
+        except (Unknown, ValueError):
+            return {}
+        known = self.state.residues
+        return {**open_symbols(a, b, known), **open_symbols(b, a, known)}
+
+    def plain(self, found: Same) -> Value:
+        """A number where it is one."""
+        return self.constant(found.low) if found.low == found.high else found
+
+    def _loaded(self, ins: Instruction, width: int) -> Value:
+        found = PLACE.fullmatch(ins.operands[1])
+        if ins.operands[0].startswith("{") or found is None:
+            return None
+        if "param" in ins.parts:
+            return self._parameter(found, width, ins.parts[-1][0] == "f")
+        spaces = ("global", "const")
+        if "volatile" in ins.parts or not any(s in ins.parts for s in spaces):
+            return None
+        if not is_shared(self.value(found[1])) or self.state.lanes is not None:
+            return None
+        self.assumed.add(UNIFORM_LOADS)
+        return self.unknown()
+
+    def _parameter(self, found: re.Match[str], width: int, is_float: bool) -> Value:
+        name = found[1]
+        is_whole = not found[2] and not found[3] and width == self._width
+        if not is_whole or name not in self.kernel.parameters:
+            return self.unknown()
+        (low, high), by = arithmetic.limits(width), 1
+        least, most, multiple = self.required.get(name, (low, high, 1))
+        if low <= least and most <= high and not is_float:
+            low, high, by = least, most, multiple
+        if by == 1:
+            return self.symbol(f".{name}", low, high)
+        part = self.symbol(f".{name}/{by}", -(-low // by), high // by)
+        return Same({f".{name}/{by}": by}, part.low * by, part.high * by)
+
+    def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
+        source, lane = values[:2]
+        if is_shared(source):
+            return source
+        if not isinstance(source, np.ndarray) or not isinstance(lane, np.ndarray):
+            return None
+        if "idx" not in ins.parts or self.threads % WARP:
+            return None
+        start = self.lane - self.lane % np.uint64(WARP)
+        return source[(start + lane % np.uint64(WARP)).astype(np.int64)]
+
+    def _selected(self, values: list[Value], width: int) -> Value:
+        first, second, test = values
+        if isinstance(test, np.ndarray):
+            if is_equal(test):
+                return first if test[0] & np.uint64(1) else second
+            return either(test != 0, first, second)
+        a, b = same(first, width), same(second, width)
+        if not isinstance(test, Holds) or a is None or b is None:
+            return None
+        return arithmetic.chosen(test, a, b)
