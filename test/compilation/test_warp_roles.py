@@ -401,6 +401,21 @@ def test_blocks_with_several_tiles_add_to_what_c_holds() -> None:
     np.testing.assert_array_equal(run(bundle, [a, b, c]), product(a, b, "nn") + c)
 
 
+def test_columns_beyond_c_begin_with_zeros_before_the_fence() -> None:
+    """LLVM would write constants to registers just before the wgmma that adds to them,
+    behind the fence that orders the two.
+    """
+    sizes = {"m": 64, "n": 55, "k": 96}
+    text = re.sub(r"linalg\.fill.*", "", program(sizes, "nt", out="f32"))
+    bundle = compiled(text, "block=64,128,32 warp=16,128 stages=3,2")
+    assert "wgmma" in ptx_of(bundle)
+    a, b = operands(sizes, "nt")
+    c = np.random.default_rng(1).integers(-9, 9, (64, 55)).astype(np.float32)
+    for mode in MODES[:2]:
+        got = run(bundle, [a, b, c], mode)
+        np.testing.assert_array_equal(got, product(a, b, "nt") + c)
+
+
 # -- what is chosen --------------------------------------------------------------------
 
 

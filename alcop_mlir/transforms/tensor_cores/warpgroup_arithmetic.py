@@ -31,7 +31,7 @@ from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M
-from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, words
+from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, elements, words
 
 _UNIT_BITS = 4  # addresses and distances are in units of 16 bytes
 _ADDRESS = 0x3FFF  # bits 0 to 13
@@ -271,6 +271,29 @@ def no_sums(product: WarpgroupProduct) -> list[Any]:
     """Structs of which nothing is read."""
     kind = _struct(product)
     return [llvm.mlir_undef(kind) for _ in range(product.instructions)]
+
+
+def opaque(fragment: ir.Value, number: int) -> Any:
+    """A fragment that LLVM takes for computed where this stands.
+
+    A constant it would write to registers just before the wgmma that adds to it, behind
+    the fence: zeros of columns beyond the edge of C.
+
+    number: of the fragment in its kernel; LLVM makes one of moves that are equal, and
+        copies that behind the fence
+    """
+    kind = fragment.type
+    letter = "f" if str(kind.element_type) == "f32" else "r"
+    moved = [
+        llvm.inline_asm(
+            kind.element_type,
+            [one],
+            f"mov.b32 $0, $1; // accumulator {number}.{place}",
+            f"={letter},{letter}",
+        )
+        for place, one in enumerate(elements(fragment))
+    ]
+    return vector.from_elements(kind, moved)
 
 
 def packed(product: WarpgroupProduct, fragments: Sequence[Any]) -> list[Any]:

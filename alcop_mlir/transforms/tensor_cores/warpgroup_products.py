@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -25,6 +26,7 @@ from alcop_mlir.transforms.tensor_cores.warpgroup_arithmetic import (
     multiply,
     multiply_held,
     no_sums,
+    opaque,
     packed,
     unpacked,
     warpgroup_number,
@@ -62,12 +64,14 @@ class Products:
 
     unfinished: what the next one goes on with, a struct for each instruction
     group: the number of a thread's warpgroup, where it is computed
+    numbers: of fragments that accumulators begin with
     """
 
     threads: int
     body: Any
     unfinished: dict[Any, list[Any]] = field(default_factory=dict)
     group: Any = None
+    numbers: Iterator[int] = field(default_factory=count)
 
     def has(self, value: ir.Value) -> bool:
         """Whether one that another goes on with made these accumulators."""
@@ -94,7 +98,12 @@ class Products:
         is_new = sums is None and held is None
         if sums is None:
             # Orders registers and wgmma: PTX ISA, wgmma.fence.
-            sums = no_sums(product) if held is None else packed(product, held)
+            if held is None:
+                sums = no_sums(product)
+            else:
+                if a is None and not isinstance(before.owner, ir.Block):
+                    held = [opaque(one, next(self.numbers)) for one in held]
+                sums = packed(product, held)
             if a is None:
                 nvvm.WgmmaFenceAlignedOp()
         if a is None:
