@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.dtypes import NUMPY_DTYPES
+from alcop_mlir.element_types import element_bytes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.kernels import TensorMap
 from alcop_mlir.target import (
@@ -50,7 +51,7 @@ def on_gpu(one: TensorMap, address: int, sizes: Mapping[str, int]) -> Any:
     sizes: of the call, by name. Raises LaunchError where the driver takes no such map.
     """
     shape = tuple(extent.value(sizes) for extent in one.shape)
-    strides = tuple(stride.value(sizes) for stride in one.strides)
+    strides = _strides(one, shape, sizes)
     if 0 in shape:
         return np.zeros(1, _WORDS)[0]  # nothing is read of an empty array
     _check(one, address, shape, strides)
@@ -62,7 +63,7 @@ def on_emulator(one: TensorMap, array: np.ndarray, sizes: Mapping[str, int]) -> 
     from alcop_mlir.runtime import emulator
 
     shape = tuple(extent.value(sizes) for extent in one.shape)
-    strides = tuple(stride.value(sizes) for stride in one.strides)
+    strides = _strides(one, shape, sizes)
     if 0 in shape:
         return bytes(TENSOR_MAP_BYTES)
     _check(one, array.ctypes.data, shape, strides)
@@ -79,6 +80,22 @@ def on_emulator(one: TensorMap, array: np.ndarray, sizes: Mapping[str, int]) -> 
         one.dtype if one.dtype in ("bf16", "tf32") else None,
         one.interleave,
     )
+
+
+def _strides(
+    one: TensorMap, shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> tuple[int, ...]:
+    """Bytes between rows, matrices and so on.
+
+    Of a dimension with one element nobody knows how far the next would be, and the
+    driver refuses 0: it is given what is known of the dimension before.
+    """
+    before = -(-shape[0] * element_bytes(one.dtype) // _ALIGNMENT) * _ALIGNMENT
+    found: list[int] = []
+    for extent, stride in zip(shape[1:], one.strides, strict=True):
+        before = before if extent == 1 else stride.value(sizes)
+        found.append(before)
+    return tuple(found)
 
 
 def _check(

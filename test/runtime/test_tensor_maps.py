@@ -85,6 +85,27 @@ def test_types_are_those_of_the_driver(
     assert driver.calls[0][0] == number
 
 
+def test_the_distance_of_one_matrix_to_no_other_is_not_zero(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a batch of one, or of a single row, whose distances nothing depends on."""
+    driver = with_driver(monkeypatch)
+    given = replace(
+        MAP,
+        shape=(size("K"), size("M"), constant(1)),
+        strides=(constant(2) * size("K"), constant(0)),
+        box=(64, 128, 1),
+        element_strides=(1, 1, 1),
+    )
+    tensor_maps.on_gpu(given, ADDRESS, SIZES)
+    assert driver.calls[0][4] == [144, 144]
+    tensor_maps.on_gpu(given, ADDRESS, {"M": 1, "K": 9})
+    assert driver.calls[1][4] == [32, 32]
+    array = np.ones((1, 100, 72), np.uint16)
+    seen = tensor_maps.on_emulator(given, array, SIZES).array
+    np.testing.assert_array_equal(seen, array)
+
+
 def test_a_map_is_encoded_once_for_each_place_and_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
