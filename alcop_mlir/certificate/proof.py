@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from alcop_mlir.certificate.heads import HeadState
 from alcop_mlir.certificate.machine import Machine
@@ -27,7 +28,7 @@ class Proof:
     hints: frozenset[int]
     unending: frozenset[int]
 
-    @property
+    @cached_property
     def steady(self) -> dict[int, dict[str, int]] | None:
         """By load, what a turn of each loop adds to where its bytes come from."""
         machine = self.machine

@@ -58,6 +58,9 @@ class Sources:
         if not names:
             return np.full(count, self.number({}), np.int32)
         rows = np.stack([value.terms[n] for n in names], axis=1)
+        if (rows == rows[0]).all():
+            first = dict(zip(names, rows[0].tolist(), strict=True))
+            return np.full(count, self.number(first), np.int32)
         kinds, which = np.unique(rows, axis=0, return_inverse=True)
         numbers = [
             self.number(dict(zip(names, row.tolist(), strict=True))) for row in kinds
