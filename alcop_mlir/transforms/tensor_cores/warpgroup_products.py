@@ -101,7 +101,7 @@ class Products:
             if held is None:
                 sums = no_sums(product)
             else:
-                if a is None and not isinstance(before.owner, ir.Block):
+                if a is None and _is_first(before):
                     held = [opaque(one, next(self.numbers)) for one in held]
                 sums = packed(product, held)
             if a is None:
@@ -128,6 +128,14 @@ class Products:
                 thread = gpu.thread_id(gpu.Dimension.x, upper_bound=self.threads)
                 self.group = warpgroup_number(thread)
         return self.group
+
+
+def _is_first(sums: ir.Value) -> bool:
+    """Whether no contraction made what one adds to: those of a group in flight stay
+    where they are.
+    """
+    op = loops.defining_op(sums)
+    return op is not None and not is_of_warpgroup(op) and not len(op.regions)
 
 
 def _goes_on(op: ir.Operation) -> bool:
