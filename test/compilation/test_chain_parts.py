@@ -42,7 +42,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_merged(name: str) -> None:
     form, parts = CASES[name]
@@ -51,7 +51,7 @@ def test_parts_are_merged(name: str) -> None:
     assert check.unchecked < check.elements / 4, check
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(300, 312))
 def test_random_chains_in_parts(number: int) -> None:
     choose = random.Random(number)

@@ -57,7 +57,7 @@ CASES = {
 }
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", CASES)
 def test_a_chain_is_one_kernel(name: str) -> None:
     check = checked(CASES[name], list(CASES).index(name))
@@ -65,7 +65,7 @@ def test_a_chain_is_one_kernel(name: str) -> None:
     assert check.unchecked < check.elements / 4, check
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_random_chains(number: int) -> None:
     form = drawn(number)

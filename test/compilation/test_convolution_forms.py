@@ -235,7 +235,7 @@ TRANSPOSED = {
 }
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("window", TRANSPOSED.values(), ids=list(TRANSPOSED))
 @pytest.mark.parametrize("letters", ["n", "h", "nhw"])
 def test_transposed_of_sizes_known_at_run_time_only(

@@ -283,7 +283,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("sizes", [WHOLE, RAGGED, ODD], ids=["whole", "ragged", "odd"])
 @pytest.mark.parametrize("chain", CHAINS)
 def test_consumers(chain: str, sizes: dict[str, int]) -> None:

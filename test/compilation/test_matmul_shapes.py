@@ -157,7 +157,7 @@ RAGGED = [
 ]
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("shape", RAGGED, ids=str)
 @pytest.mark.parametrize("rhs", ["kn", "nk"])
 def test_ragged(shape: dict[str, int], rhs: str) -> None:

@@ -225,7 +225,7 @@ def check(a: Operand, b: Operand) -> None:
     assert "cp.async.cg.shared.global" in code
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("memory", "kind"),

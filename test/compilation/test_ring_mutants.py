@@ -149,7 +149,7 @@ def test_mutants_are_refused(which: str) -> None:
     assert accepted == set(EQUIVALENT[which])
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("which", "name"),
     [(which, name) for which in PROGRAMS for name in EQUIVALENT[which]],

@@ -393,7 +393,7 @@ def test_unchanged_it_is_right_and_clean(out: str) -> None:
     assert not is_found(ptx_of(kernel(out)), out)
 
 
-@pytest.mark.sample(11)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("out", COLUMNS)
 @pytest.mark.parametrize(
     "number",

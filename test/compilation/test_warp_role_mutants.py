@@ -130,7 +130,7 @@ def test_unchanged_it_is_right_and_clean(which: str) -> None:
     assert not is_found(which, kernel(which)[0])
 
 
-@pytest.mark.sample(32)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("which", "name"),
     [

@@ -137,7 +137,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.fast
 @pytest.mark.parametrize(("schedule", "layout"), PAIRS)
 def test_products_are_right_and_clean(schedule: str, layout: str) -> None:

@@ -316,7 +316,7 @@ KERNELS["persistent"] = f"""
   memref.store %last, %C[%c0, %t] : {C}"""
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", KERNELS)
 def test_same_bits(name: str) -> None:
     text = reported.kernel(KERNELS[name], BUFFERS)

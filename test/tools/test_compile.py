@@ -63,7 +63,7 @@ def test_a_bundle_is_written_and_summed_up(
     ]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", target_names())
 @pytest.mark.parametrize(
     "example", sorted(path.stem for path in EXAMPLES.glob("*.mlir"))

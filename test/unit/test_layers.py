@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -410,7 +411,7 @@ def arrows(name_of: Callable[[str], str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {name_of(name): set() for name in names}
     for path in sources():
         module = module_name(path)
-        for one in imports(ast.parse(path.read_text("utf-8"))):
+        for one in imports_of(path.read_text("utf-8")):
             if one.module.partition(".")[0] != PACKAGE.name:
                 continue  # torch is not our room of that name
             imported = one.module.removeprefix(f"{PACKAGE.name}.")
@@ -449,9 +450,15 @@ def violations(path: Path) -> Iterator[str]:
 
 def violations_in(module: str, source: str) -> Iterator[str]:
     """`line: module may not import another`, for each such import in the source."""
-    for found in imports(ast.parse(source)):
+    for found in imports_of(source):
         if not is_allowed(module, found):
             yield f"{found.line}: {module} may not import {found.module}"
+
+
+@cache
+def imports_of(source: str) -> list[Import]:
+    """All imports of a module's text."""
+    return [*imports(ast.parse(source))]
 
 
 def imports(node: ast.AST, in_function: bool = False) -> Iterator[Import]:

@@ -161,7 +161,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("schedule", ["lockstep", "descending", "random(1)"])
 @pytest.mark.parametrize("name", list(MUTANTS))
 def test_mutants_are_found(name: str, schedule: str) -> None:
