@@ -26,6 +26,9 @@ settings.register_profile("fixed", derandomize=True, deadline=None, database=Non
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# Whether all cases are run: also where all mutants are asked for.
+ALL = "ALCOP_ALL_TESTS" in os.environ or os.environ.get("ALCOP_MUTANTS") == "all"
+
 # Where a case takes a fifth of a second and more, by CPU times of a busy machine: what
 # compiles and runs whole kernels. `make test` runs a third of their cases, `make
 # test-all` all of them, `make test-fast` none.
@@ -135,7 +138,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Leave out what samples do; mark what is fast; skip what needs a GPU."""
-    if not os.environ.get("ALCOP_ALL_TESTS"):
+    if not ALL:
         left_out = [
             item for group in _sampled(items) for item in without_sample(*group)
         ]
