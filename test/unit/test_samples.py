@@ -44,7 +44,7 @@ def test_which_cases_run(
     (tmp_path / "test_cases.py").write_text(CASES)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  sample\n  fast\n")
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments]
-    environment = {**os.environ, "ALCOP_ALL_TESTS": all_tests}
+    environment = {**os.environ, "ALCOP_ALL_TESTS": all_tests, "ALCOP_MUTANTS": ""}
     done = subprocess.run(
         command,
         cwd=tmp_path,
