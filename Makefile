@@ -81,10 +81,10 @@ test-foreign:  ## programs of Triton, TileLang, CuTe, CUTLASS, nvcc; 7 GB, needs
 	  $(BIN)/python -m venv --clear $(FOREIGN) && \
 	  $(FOREIGN)/bin/python -I -m pip --disable-pip-version-check --no-input install '.[anchors]' && \
 	  cp pyproject.toml $(FOREIGN)/installed; }
-	ALCOP_FOREIGN_PYTHON=$(FOREIGN)/bin/python $(BIN)/pytest -q -rs test/foreign_compilers test/foreign_programs
+	ALCOP_ALL_TESTS=1 ALCOP_FOREIGN_PYTHON=$(FOREIGN)/bin/python $(BIN)/pytest -q -rs test/foreign_compilers test/foreign_programs
 
 # Left out: what takes longest, by test/conftest.py and lit --time-tests.
-test-fast:  ## more than half of the tests, from every part, in 90 s
+test-fast:  ## all but what compiles and runs whole kernels: use it while you work
 	$(call setup,$(TEST_EXTRAS))
 	@$(RUN_ALL); \
 	run $(BIN)/lit -q $(PROGRESS) -j$(JOBS) test --filter-out 'test/(tools|embedding)/|select-schedule'; \

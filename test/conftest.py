@@ -45,6 +45,8 @@ SLOW = (
     "embedding/test_docs.py::test_the_readme",
     "embedding/test_examples.py",
     "foreign/",
+    "foreign_compilers/",
+    "foreign_programs/",
     "from_torch/",
     "fuzz/",
     "gpu_kit/test_kit_bench.py",
@@ -100,9 +102,12 @@ SLOW = (
 )
 
 
+_SLOW_PATHS = tuple(f"{FOLDER}/{one}" for one in SLOW)
+
+
 def _is_slow(item: pytest.Item) -> bool:
     name = item.nodeid.partition("::")[2]
-    return f"{item.path}::{name}".startswith(tuple(str(FOLDER / one) for one in SLOW))
+    return f"{item.path}::{name}".startswith(_SLOW_PATHS)
 
 
 def _sampled(items: list[pytest.Item]) -> Iterator[tuple[list[pytest.Item], int]]:

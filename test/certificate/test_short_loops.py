@@ -9,14 +9,14 @@ from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.checker.check import check
 
 
+def ring_and(ending: str) -> str:
+    """A kernel with a ring of four slots, and what follows its loop."""
+    return Ring(4, 2).text().replace("ret;", ending)
+
+
 def verdict(turns: int, step: int = -16) -> Report:
     """Of a loop that stores a word of each slot of four in its turn."""
-    text = (
-        Ring(4, 2)
-        .text()
-        .replace(
-            "ret;",
-            f"""
+    text = ring_and(f"""
   bar.sync 0;
   mov.b64 %rd25, 0;
   mov.b64 %rd26, %rd7;
@@ -26,9 +26,7 @@ LAST:
   add.s64 %rd25, %rd25, {step};
   setp.ne.s64 %p5, %rd25, {step * turns};
   @%p5 bra LAST;
-  ret;""",
-        )
-    )
+  ret;""")
     report = certify(text)
     if report.certificate is not None:
         check(text, report.certificate)
@@ -50,12 +48,7 @@ def test_one_turn_more_is_out_of_bounds() -> None:
 
 def test_a_loop_is_met_again_with_addresses_of_threads() -> None:
     """Those of the copies inside are the same each time that the loop starts."""
-    text = (
-        Ring(4, 2)
-        .text()
-        .replace(
-            "ret;",
-            """
+    text = ring_and("""
   bar.sync 0;
   mov.b64 %rd28, 0;
 OUTER:
@@ -73,9 +66,7 @@ LAST:
   add.s64 %rd28, %rd28, 1;
   setp.lt.s64 %p6, %rd28, %rd3;
   @%p6 bra OUTER;
-  ret;""",
-        )
-    )
+  ret;""")
     report = certify(text)
     assert report.certificate is not None, report.verdict
     assert any(head["spreads"] for head in report.certificate["heads"])
@@ -88,12 +79,7 @@ LAST:
 )
 def test_a_predicate_counts_two_turns(first: int, again: str, status: str) -> None:
     """One that is true in the first turn; what is stored is behind the end else."""
-    text = (
-        Ring(4, 2)
-        .text()
-        .replace(
-            "ret;",
-            f"""
+    text = ring_and(f"""
   bar.sync 0;
   add.s64 %rd26, %rd7, {first};
   mov.pred %p0, -1;
@@ -104,9 +90,7 @@ LAST:
   add.s64 %rd26, %rd26, 256;
   mov.pred %p0, {again};
   @%p7 bra LAST;
-  ret;""",
-        )
-    )
+  ret;""")
     report = certify(text)
     assert report.status == status, report.verdict
     if report.certificate is not None:
