@@ -16,7 +16,9 @@ code for both.
 
 Two conversions that the back end generates wrong code for are written as others: wide
 integers to bfloat, which it rounds twice, and floats to i1, which it gives for 0 only.
-Constants are written as an older LLVM reads them.
+Constants are written as an older LLVM reads them. A struct that many elements are taken
+from, as the accumulators of `wgmma` are, is nine tenths of a text where each line has
+its type in full: such a type gets a name.
 """
 
 from __future__ import annotations
@@ -28,9 +30,25 @@ from collections.abc import Callable
 
 def for_llvmlite(text: str) -> str:
     """`text` as llvmlite's LLVM parses it without changing its numbers."""
-    text = _EXTENSION.sub(_shifted, _older_constants(text))
+    text = _EXTENSION.sub(_shifted, _older_constants(_with_named_structs(text)))
     text = _TO_BIT.sub(_through_integer, text)
     return _with_declarations(_TO_BFLOAT.sub(_rounded_once, text))
+
+
+_SOURCE = re.compile(r"^source_filename = .*\n", re.M)  # what stands before all types
+_LONG_STRUCT = re.compile(r"\{ (half|bfloat|float|double|i\d+)(?:, \1){7,} \}")
+
+
+def _with_named_structs(text: str) -> str:
+    """`text`, in which long structs are defined once, in front of all that has them."""
+    named: list[str] = []
+    while found := _LONG_STRUCT.search(text):
+        name = f"%alcop.struct.{len(named)}"
+        text = text.replace(found[0], name)
+        named.append(f"{name} = type {found[0]}\n")
+    head = _SOURCE.search(text)
+    place = head.end() if head else 0
+    return text[:place] + "".join(named) + text[place:]
 
 
 _EXTENSION = re.compile(

@@ -78,3 +78,26 @@ def test_wide_integers_are_rounded_to_bfloat_once() -> None:
 )
 def test_other_conversions_stay(line: str) -> None:
     assert for_llvmlite(line) == line
+
+
+def test_long_structs_are_written_once() -> None:
+    """As of the results of a wgmma, from which each is taken apart."""
+    many, more = ("{ " + ", ".join([kind] * 128) + " }" for kind in ("float", "i32"))
+    text = (
+        'source_filename = "kernel"\n'
+        "@memory = external addrspace(3) global [0 x i8]\n"
+        f"declare {many} @sums({more})\n"
+        f"  %2 = extractvalue {many} %1, 0\n"
+        f"  %3 = extractvalue {{ float, float }} %1, 0\n"
+        f'  %4 = call {more} asm "{{ mov %r1, %r2; }}", "=r"()\n'
+    )
+    assert for_llvmlite(text).splitlines() == [
+        'source_filename = "kernel"',
+        f"%alcop.struct.0 = type {many}",
+        f"%alcop.struct.1 = type {more}",
+        "@memory = external addrspace(3) global [0 x i8]",
+        "declare %alcop.struct.0 @sums(%alcop.struct.1)",
+        "  %2 = extractvalue %alcop.struct.0 %1, 0",
+        "  %3 = extractvalue { float, float } %1, 0",
+        '  %4 = call %alcop.struct.1 asm "{ mov %r1, %r2; }", "=r"()',
+    ]
