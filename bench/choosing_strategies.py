@@ -47,7 +47,7 @@ class RankLoss:
         if len(rows) < 2:
             return generator.permutation(untried)[:count].tolist()
         parameters = np.log2(task.candidates.table[:, : len(AXES)])
-        score = _ranks(parameters[rows], seconds.min() / seconds, parameters[untried])
+        score = ranks(parameters[rows], seconds.min() / seconds, parameters[untried])
         best = untried[np.argsort(-score, kind="stable")].tolist()
         chosen: list[int] = []
         for _ in range(min(count, len(best))):
@@ -56,7 +56,7 @@ class RankLoss:
         return chosen
 
 
-def _ranks(known: FloatArray, values: FloatArray, asked: FloatArray) -> FloatArray:
+def ranks(known: FloatArray, values: FloatArray, asked: FloatArray) -> FloatArray:
     """A score of each row of `asked`: higher is better."""
     xgboost: Any = optional("xgboost", "AutoTVM's way needs XGBoost", "choosing")
     data = xgboost.DMatrix(known, label=values)

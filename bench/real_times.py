@@ -126,11 +126,16 @@ def _schedule(choice: str) -> Schedule | None:
     if match is None:
         return None
     m, k, n, stages, warps = map(int, match.groups())
-    along_m, along_n = warps_of(m, n, warps)
-    warp = max(_MMA[0], m // along_m), max(2 * _MMA[1], n // along_n)
+    warp = warp_tile(m, n, warps)
     return Schedule(
         (m, n, k), warp, (slots_of(stages), 2 if stages > 1 else 1), raster=8
     )
+
+
+def warp_tile(m: int, n: int, warps: int) -> tuple[int, int]:
+    """Rows and columns of each warp of a block of Triton's."""
+    along_m, along_n = warps_of(m, n, warps)
+    return max(_MMA[0], m // along_m), max(2 * _MMA[1], n // along_n)
 
 
 def slots_of(stages: int) -> int:

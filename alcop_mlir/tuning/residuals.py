@@ -16,6 +16,7 @@ NumPy alone; a step of a search takes some ten milliseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -73,6 +74,18 @@ _POSITIVE = 1e-6  # of a variance: rounding must not make one negative
 _TOGETHER = 64  # that are chosen so; more only by their own expectation
 
 
+class Covariance(Protocol):
+    """Of the errors of predictions, without what all candidates have in common."""
+
+    def __call__(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Of candidates with others."""
+        ...
+
+    def variance(self, rows: IntArray) -> FloatArray:
+        """Of each candidate by itself."""
+        ...
+
+
 class Kernel:
     """The covariance of a task's candidates, without what all have in common."""
 
@@ -107,7 +120,7 @@ class Belief:
 
     def __init__(
         self,
-        kernel: Kernel,
+        kernel: Covariance,
         scale: float,
         prior: FloatArray,
         rows: IntArray,
@@ -154,7 +167,7 @@ class Belief:
 
 
 def believe(
-    kernel: Kernel,
+    kernel: Covariance,
     predicted: FloatArray,
     rows: IntArray,
     seconds: FloatArray,

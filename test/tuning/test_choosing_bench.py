@@ -158,7 +158,7 @@ def test_the_spread_is_of_what_differs_between_schedules() -> None:
 def test_rank_loss_proposes_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     """XGBoost itself is in an extra: here the second parameter is the score."""
     monkeypatch.setattr(
-        choosing_strategies, "_ranks", lambda known, values, asked: asked[:, 1]
+        choosing_strategies, "ranks", lambda known, values, asked: asked[:, 1]
     )
     some = task(40)
     strategy = choosing_strategies.RankLoss(0)
