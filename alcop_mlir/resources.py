@@ -80,6 +80,7 @@ BOUND_REGISTERS = 8
 # the start, and 232 and 160 by setmaxnreg.
 WARPGROUP_REGISTERS = 40
 SHARED_BYTES_OF_RINGS = 1024  # of static shared memory with mbarriers, aligned
+_NARROWEST, _WIDEST = min(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES)
 WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
@@ -96,19 +97,19 @@ class Copies:
         their elements are words, and their rows not along K
     """
 
-    at_once: tuple[int, int] = (max(CP_ASYNC_BYTES), max(CP_ASYNC_BYTES))
+    at_once: tuple[int, int] = (_WIDEST, _WIDEST)
     gathered: str = ""
     word_loads: int = 0
 
     @property
     def are_by_elements(self) -> bool:
         """Whether some are narrower than cp.async can be."""
-        return min(self.at_once) < min(CP_ASYNC_BYTES)
+        return min(self.at_once) < _NARROWEST
 
     @property
     def are_narrow(self) -> bool:
         """Whether some are narrower than they could be."""
-        return min(self.at_once) < max(CP_ASYNC_BYTES)
+        return min(self.at_once) < _WIDEST
 
 
 WIDE = Copies()
@@ -137,16 +138,13 @@ def shared_bytes(
     element_bytes: of an element as it is multiplied
     stored:        of an element of A and of B in memory, where these differ from it
     """
-    *rows, block_k = schedule.block
-    sizes = stored or (element_bytes, element_bytes)
-    slots = (
-        schedule.stages[0] if width >= min(CP_ASYNC_BYTES) else 1
-        for width in copies.at_once
+    rows_a, rows_b, block_k = schedule.block
+    size_a, size_b = stored or (element_bytes, element_bytes)
+    slots_a, slots_b = (
+        schedule.stages[0] if width >= _NARROWEST else 1 for width in copies.at_once
     )
-    return sum(
-        align(count * extent * block_k * size)
-        for count, extent, size in zip(slots, rows, sizes, strict=True)
-    )
+    a = align(slots_a * rows_a * block_k * size_a)
+    return a + align(slots_b * rows_b * block_k * size_b)
 
 
 def registers_per_thread(
@@ -161,7 +159,12 @@ def registers_per_thread(
     """
     return (
         _accumulator_registers(schedule)
-        + _fragment_registers(schedule, element_bytes, stored, copies)
+        + _fragment_registers(
+            schedule.warp,
+            max(schedule.stages[1], 2) if copies.are_narrow else schedule.stages[1],
+            element_bytes,
+            stored or (element_bytes, element_bytes),
+        )
         + ADDRESS_REGISTERS
         + sum(_copy_registers(schedule.block, schedule.threads, element_bytes, copies))
         + (BOUND_REGISTERS if copies.are_by_elements else 0)
@@ -175,25 +178,22 @@ def _accumulator_registers(schedule: Schedule) -> int:
     return warp_m * warp_n // WARP_SIZE
 
 
+@lru_cache(maxsize=1024)  # spaces list a warp's tile many times
 def _fragment_registers(
-    schedule: Schedule, element_bytes: int, stored: Stored | None, copies: Copies
+    warp: tuple[int, int], stages: int, element_bytes: int, sizes: Stored
 ) -> int:
-    """For fragments of all stages.
+    """For fragments of all stages; with narrow copies there are two at least.
 
-    They are loaded with memory's elements. Where these differ from those that are
-    multiplied, one fragment step is also held converted. ptxas 13.5 loads fragments
-    early by itself: with one stage 64x64 warps of f16 take 2 to 8 registers less than
-    with two, not 32. That counts where there are none to spare.
+    They are loaded with memory's elements, of `sizes` bytes. Where these differ from
+    those that are multiplied, one fragment step is also held converted. ptxas 13.5
+    loads fragments early by itself: with one stage 64x64 warps of f16 take 2 to 8
+    registers less than with two, not 32. That counts where there are none to spare.
     """
-    stages = schedule.stages[1]
-    if copies.are_narrow:
-        stages = max(stages, 2)
-    sizes = stored or (element_bytes, element_bytes)
-    steps = (extent * MMA_K_BYTES // element_bytes for extent in schedule.warp)
+    steps = (extent * MMA_K_BYTES // element_bytes for extent in warp)
     waiting = sum(step * size for step, size in zip(steps, sizes, strict=True))
     computed = MMA_K_BYTES * sum(
         extent
-        for extent, size in zip(schedule.warp, sizes, strict=True)
+        for extent, size in zip(warp, sizes, strict=True)
         if size != element_bytes
     )
     return (stages * waiting + computed) // (4 * WARP_SIZE)
@@ -213,9 +213,9 @@ def _copy_registers(
     for extent, width in zip(tile, copies.at_once, strict=True):
         each = extent * step // threads  # elements of a K step that a thread copies
         count = -(-each * element_bytes // width)
-        if width < min(CP_ASYNC_BYTES):
+        if width < _NARROWEST:
             elements += element_registers(each, element_bytes)
-        elif width < max(CP_ASYNC_BYTES):
+        elif width < _WIDEST:
             narrow += NARROW_COPY_REGISTERS * count
         elif not copies.gathered:
             wide += count
@@ -229,7 +229,7 @@ def _gather_registers(schedule: Schedule, element_bytes: int, copies: Copies) ->
         return 0
     extent, step_bytes = schedule.block["AB".index(copies.gathered)], element_bytes
     step_bytes *= schedule.block[2]
-    chunks = min(step_bytes, _GATHERED_BYTES) // max(CP_ASYNC_BYTES)  # side by side
+    chunks = min(step_bytes, _GATHERED_BYTES) // _WIDEST  # side by side
     rows = -(-extent * chunks // schedule.threads)
     return (
         GATHERED_ROW_REGISTERS * rows
@@ -254,6 +254,7 @@ def cost(
 
     element_bytes, stored: see `shared_bytes`
     """
+    threads = schedule.threads
     shared = shared_bytes(schedule, element_bytes, stored, copies)
     if shared > target.shared_bytes_per_block:
         raise ConfigError(
@@ -261,9 +262,7 @@ def cost(
             f"{target.name} has {target.shared_bytes_per_block} per block: fewer "
             "stages or a smaller block"
         )
-    _, by_elements = _copy_registers(
-        schedule.block, schedule.threads, element_bytes, copies
-    )
+    _, by_elements = _copy_registers(schedule.block, threads, element_bytes, copies)
     if by_elements > MOST_ELEMENT_REGISTERS:
         raise ConfigError(
             f"schedule '{schedule}' needs {by_elements} registers per thread for what "
@@ -279,20 +278,20 @@ def cost(
             f"there are {MAX_REGISTERS_PER_THREAD}: a smaller warp tile or fewer "
             "register stages"
         )
-    if schedule.threads * registers > target.registers_per_sm:
+    if threads * registers > target.registers_per_sm:
         raise ConfigError(
-            f"schedule '{schedule}' needs about {schedule.threads * registers} "
+            f"schedule '{schedule}' needs about {threads * registers} "
             f"registers per block, {target.name} has {target.registers_per_sm}: fewer "
             "or smaller warps"
         )
     return Resources(
-        threads=schedule.threads,
+        threads=threads,
         shared_bytes=shared,
         registers_per_thread=registers,
         blocks_per_sm=min(
             target.blocks_per_sm,
-            target.threads_per_sm // schedule.threads,
-            target.registers_per_sm // (registers * schedule.threads),
+            target.threads_per_sm // threads,
+            target.registers_per_sm // (registers * threads),
             target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK),
         ),
     )
@@ -384,7 +383,7 @@ def role_registers(threads: int) -> tuple[int, int] | None:
 def split_step(schedule: Schedule, element_bytes: int) -> int:
     """What K has to be a multiple of to be split: parts of whole 16 bytes."""
     parts = schedule.split_k
-    return 1 if parts == 1 else parts * max(CP_ASYNC_BYTES) // element_bytes
+    return 1 if parts == 1 else parts * _WIDEST // element_bytes
 
 
 def check_split(
@@ -394,29 +393,40 @@ def check_split(
     batched: bool,
     taps: Taps | None = None,
 ) -> None:
-    """ConfigError where K cannot be split as `schedule` says.
+    """ConfigError where K cannot be split as `schedule` says; see `split_refusal`."""
+    why = split_refusal(schedule, k, element_bytes, batched, taps)
+    if why:
+        raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
+
+
+def split_refusal(
+    schedule: Schedule,
+    k: int | None,
+    element_bytes: int,
+    batched: bool,
+    taps: Taps | None = None,
+) -> str:
+    """Why K cannot be split as `schedule` says; "" where it can.
 
     k: None where it is known at run time only
     batched: whether the contraction has a batch; parts of K are computed as one
     taps: that K consists of
     """
     if schedule.split_k == 1:
-        return
-    step = split_step(schedule, element_bytes)
+        return ""
     if batched:
-        why = "the contraction has a batch: leave split_k out"
-    elif taps is not None and k is not None:
+        return "the contraction has a batch: leave split_k out"
+    if k is None:
+        return "K is known at run time only: leave split_k out"
+    if taps is not None:
         if _has_parts_of_steps(schedule, k, taps):
-            return
+            return ""
         steps = k_steps(k, schedule.block[2], taps)
-        why = f"{taps.count} taps have {steps} steps, expected parts of equally many"
-    elif k is None:
-        why = "K is known at run time only: leave split_k out"
-    elif k == 0 or k % step:
-        why = f"K is {k}, expected a multiple of {step}: parts of whole 16 bytes"
-    else:
-        return
-    raise ConfigError(f"schedule '{schedule}' splits K, but {why}")
+        return f"{taps.count} taps have {steps} steps, expected parts of equally many"
+    step = split_step(schedule, element_bytes)
+    if k == 0 or k % step:
+        return f"K is {k}, expected a multiple of {step}: parts of whole 16 bytes"
+    return ""
 
 
 def check_sweeps(schedule: Schedule, k: int | None, taps: Taps | None) -> None:

@@ -42,6 +42,8 @@ Mode = Literal["cooperative", "pingpong"]
 COOPERATIVE, PINGPONG = get_args(Mode)
 # The parameters that are one integer.
 _SINGLE = ("raster", "split_k", "sweeps", "rectangle", "cluster")
+# Of which no rule of `_check_tiles` speaks.
+_UNRELATED = {"stages", "raster", "split_k", "sweeps"}
 _CUT = 60  # characters of a bad part in a message
 # At most 18 digits each: int() is slow, or fails, for thousands.
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*|[a-z]\w*)", re.ASCII)
@@ -98,7 +100,8 @@ class Schedule(_Parameters):
     @property
     def threads(self) -> int:
         """Threads that compute a tile."""
-        return self.warps[0] * self.warps[1] * WARP_SIZE
+        down, across = self.warps
+        return down * across * WARP_SIZE
 
     @property
     def turns(self) -> int:
@@ -132,7 +135,8 @@ class Schedule(_Parameters):
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__ | members)
         codec.check(made, "schedule", members)
-        made._check_tiles()
+        if not members.keys() <= _UNRELATED:
+            made._check_tiles()
         return made
 
     @classmethod
@@ -158,10 +162,9 @@ class Schedule(_Parameters):
                 f"schedule: block M is {block_m}, not a whole number of "
                 f"rectangle={self.rectangle}"
             )
-        if self.warps[0] * self.warps[1] > MAX_WARPS:
-            raise ConfigError(
-                f"schedule: {self.warps[0] * self.warps[1]} warps, at most {MAX_WARPS}"
-            )
+        warps = (block_m // warp_m) * (block_n // warp_n)
+        if warps > MAX_WARPS:
+            raise ConfigError(f"schedule: {warps} warps, at most {MAX_WARPS}")
         if self.engine == WGMMA:
             self._check_warpgroups()
         elif self.cluster > 1:

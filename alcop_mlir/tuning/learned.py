@@ -48,17 +48,21 @@ class Forest:
         """The prediction of each tree (column) for each row of `features`."""
         # As scikit-learn compares: features as float32, thresholds as float64.
         rows = features.astype(np.float32).astype(np.float64)
-        node = np.repeat(self.roots[None, :], len(rows), axis=0)
-        index = np.arange(len(rows))[:, None]
-        while True:
+        values = rows.ravel()
+        found = np.empty(len(rows) * len(self.roots))
+        walk = np.arange(len(found))  # one for each row and tree
+        node = np.tile(self.roots, len(rows))
+        start = np.repeat(np.arange(len(rows)) * rows.shape[1], len(self.roots))
+        while len(walk):
             column = self.feature[node]
             inner = column >= 0
-            if not inner.any():
-                return self.value[node]
-            below = rows[index, np.maximum(column, 0)] <= self.threshold[node]
-            node = np.where(
-                inner, np.where(below, self.left[node], self.right[node]), node
-            )
+            ended = ~inner
+            found[walk[ended]] = self.value[node[ended]]
+            walk, node = walk[inner], node[inner]
+            start, column = start[inner], column[inner]
+            below = values[start + column] <= self.threshold[node]
+            node = np.where(below, self.left[node], self.right[node])
+        return np.reshape(found, (len(rows), len(self.roots)))
 
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean over the trees and their standard deviation, by row."""
@@ -72,7 +76,7 @@ def store(forest: Forest, path: Path, key: str) -> None:
     key: says what it was trained from
     """
     data = io.BytesIO()
-    np.savez_compressed(data, **vars(forest))
+    np.savez(data, **{name: getattr(forest, name) for name in Forest.__annotations__})
     files.write_whole(path, _digest(data.getvalue(), key) + data.getvalue())
 
 

@@ -311,18 +311,20 @@ def _splits(problem: Problem, schedule: Schedule, parts: int) -> bool:
 
 def _is_split(problem: Problem, schedule: Schedule) -> bool:
     """Whether its parts are legal."""
-    with contextlib.suppress(ConfigError):
-        _check_split(problem, schedule)
-        return True
-    return False
+    size, is_batched = problem.element_bytes, problem.is_batched
+    refused = resources.split_refusal(
+        schedule, problem.k, size, is_batched, problem.taps
+    )
+    return not refused
 
 
 def _swept(
     problem: Problem, schedule: Schedule, target: Target, space: Space
 ) -> list[Schedule]:
     """With the legal numbers of sweeps, where L2 does not keep the images anyway."""
-    is_kept = problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes
-    if problem.taps is None or is_kept:
+    if problem.taps is None:
+        return []
+    if problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes:
         return []
     some = (schedule.changed(sweeps=one) for one in space.sweeps if one > 1)
     return [one for one in some if _is_swept(problem, one)]
