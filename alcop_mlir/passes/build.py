@@ -223,8 +223,11 @@ def opaque(value: ir.Value) -> Any:
 
 
 def opaque_word(value: ir.Value) -> Any:
-    """The same of 64 bits."""
-    return llvm.inline_asm(integer(64), [value], "mov.b64 $0, $1;", "=l,l")
+    """The same of 32 or 64 bits."""
+    bits = value.type.width
+    register = {32: "r", 64: "l"}[bits]
+    move, kinds = f"mov.b{bits} $0, $1;", f"={register},{register}"
+    return llvm.inline_asm(value.type, [value], move, kinds)
 
 
 def unrealized(kind: ir.Type, value: ir.Value) -> Any:

@@ -102,6 +102,7 @@ class AlcopCompile(NamedPipeline):
             ),
             "alcop-merge-kernels",
             "alcop-carry-addresses",
+            "alcop-separate-iterations",
             with_options("alcop-lower-to-nvvm", target=self.target),
         )
 

@@ -99,6 +99,7 @@ PASSES = {
     "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
     "alcop-merge-kernels": "kernels.merge_kernels:MergeKernels",
     "alcop-carry-addresses": "kernels.carry_addresses:CarryAddresses",
+    "alcop-separate-iterations": "kernels.separate_iterations:SeparateIterations",
     "alcop-lower-to-nvvm": "kernels.lower_to_nvvm:LowerToNvvm",
 }
 
