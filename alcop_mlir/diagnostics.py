@@ -10,15 +10,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _MERGED = "alcop.merged"  # of a fused location: equal ops there became one
 
 
-@dataclass(frozen=True)
+@frozen
 class Diagnostic:
     """One message at one location; `line` and `column` count from 1, 0 if unknown."""
 

@@ -8,14 +8,15 @@ table of its own, as it checks what was made by this one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from alcop_mlir.frozen import frozen
 
 FLOAT, INTEGER, BOOLEAN = "float", "integer", "boolean"  # integers are signed
 _INDEX_BYTES = 8
 _BITS = re.compile(r"[a-z]+(\d+)")  # of integers of any width, as "i4"
 
 
-@dataclass(frozen=True)
+@frozen
 class ElementType:
     """The properties of one element type.
 

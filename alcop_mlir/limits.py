@@ -6,15 +6,14 @@ the time is spent, and its message says how to raise it, by an environment varia
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir import knobs
 from alcop_mlir.errors import AlcopError, ConfigError
+from alcop_mlir.frozen import frozen
 
 _MIB = 2**20
 
 
-@dataclass(frozen=True)
+@frozen
 class Limit:
     """At most `default` of `unit`, unless the variable says another number.
 

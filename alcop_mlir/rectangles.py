@@ -13,8 +13,9 @@ Where rectangles go over the edge of an image, numbers have no position.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from alcop_mlir.frozen import frozen
 
 
 class Arithmetic(Protocol):
@@ -37,7 +38,7 @@ class Arithmetic(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Rectangles:
     """The order that goes through images by rectangles of their positions.
 

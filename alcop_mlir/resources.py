@@ -11,10 +11,10 @@ does not say is a field of `Copies`, whose default adds nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.taps import Taps, k_steps
 from alcop_mlir.target import (
@@ -86,7 +86,7 @@ WORD_BYTES, _ADDRESS_WORDS = 4, 2  # registers are of 32 bits, addresses of 64
 Stored = tuple[int, int]  # bytes of an element of A and of B in memory
 
 
-@dataclass(frozen=True)
+@frozen
 class Copies:
     """How threads copy tiles, as far as their registers depend on it.
 
@@ -115,7 +115,7 @@ class Copies:
 WIDE = Copies()
 
 
-@dataclass(frozen=True)
+@frozen
 class Resources:
     """Cost of one thread block, and how many of them an SM holds."""
 

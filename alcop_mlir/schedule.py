@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, get_args
 
 from alcop_mlir import codec
 from alcop_mlir.codec import Range, Written
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE, WARPGROUP
 
 MAX_SHARED_STAGES = 8
@@ -49,7 +50,7 @@ _CUT = 60  # characters of a bad part in a message
 _PART = re.compile(r"(\w+)=(\d{1,18}(?:,\d{1,18})*|[a-z]\w*)", re.ASCII)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Parameters:
     """The parameters, each by itself; see `Schedule`."""
 
@@ -65,7 +66,7 @@ class _Parameters:
     mode: Mode = COOPERATIVE
 
 
-@dataclass(frozen=True)
+@frozen
 class Schedule(_Parameters):
     """Tile sizes in elements, stages per level; raises ConfigError when invalid.
 
@@ -198,7 +199,7 @@ class Schedule(_Parameters):
             )
 
 
-@dataclass(frozen=True)
+@frozen
 class Partial:
     """Some parameters of a schedule, by name; ConfigError where they fit no schedule.
 
@@ -238,7 +239,7 @@ class Partial:
         return " ".join(f"{name}={_join(value)}" for name, value in said)
 
 
-@dataclass(frozen=True)
+@frozen
 class Decision:
     """A schedule, and what decided.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from alcop_mlir import codec
 from alcop_mlir.codec import OneOf, Range
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Taps:
     """The taps of the windows that are the rows of A, or the columns of B.
 

@@ -11,9 +11,10 @@ Rates are dense, at boost clock.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from alcop_mlir.errors import check_known
+from alcop_mlir.frozen import frozen
 
 MAX_GRID = (2**31 - 1, 65535, 65535)  # blocks along x, y, z; CUDA, all GPUs
 WARP_SIZE = 32  # lanes; [CC]
@@ -46,7 +47,7 @@ TENSOR_MAP_DISTANCE = 1 << 40  # bytes: those of rows are less, above 0; the sam
 _NAME = re.compile(r"sm_(\d+)([a-z]?)")
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """One kind of GPU. Times in seconds, sizes in bytes, rates per second.
 

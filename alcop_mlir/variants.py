@@ -10,13 +10,13 @@ has none. Dictionary form, as in `alcop.variants = [...]` on a contraction:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from alcop_mlir import codec
 from alcop_mlir.codec import OneOf, Range
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.schedule import Schedule
 
 MAX_VARIANTS = 16
@@ -26,7 +26,7 @@ NO_MOST = 2**62  # of a product of sizes
 _LOOPS = ["".join(few) for n in range(1, 5) for few in combinations("bmnk", n)]
 
 
-@dataclass(frozen=True)
+@frozen
 class SizeLimit:
     """Bounds of the product of the sizes of some loops of a contraction.
 
@@ -39,7 +39,7 @@ class SizeLimit:
     least: Annotated[int, Range(0, NO_MOST)] = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class ScheduleVariant:
     """A schedule, and what it is for.
 

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 
 _NAME = b"tm_tensor.attention"
 _VALUE, _TYPE = r"%[\w$.#-]+", r"tensor<[^<>]*>"
@@ -50,7 +51,7 @@ def written_out(text: bytes, place: str) -> bytes:
     return _OP.sub(replaced, whole).encode(errors="surrogateescape")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Tensor:
     """A value; sizes are numbers, or "?"."""
 
@@ -63,7 +64,7 @@ class _Tensor:
         return _type(self.sizes, self.element)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Attention:
     """One op: queries ... x M x K, keys ... x N x K, values ... x N x D."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from alcop_mlir.certificate.api import BLOCK_NUMBERS, Report, certify, find_entry
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.kernels import (
     AtMost,
     Condition,
@@ -28,7 +29,7 @@ MOST_SIZE = 2**31 - 1  # of a size or stride, in elements: what proofs ask of ca
 _MOST_EXTENT = 2**47  # of what the host computes of sizes
 
 
-@dataclass(frozen=True)
+@frozen
 class Launched:
     """A kernel as it is launched: all that its proof depends on."""
 

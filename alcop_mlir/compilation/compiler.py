@@ -13,7 +13,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from alcop_mlir import collector, diagnostics
@@ -42,6 +42,7 @@ from alcop_mlir.compilation.source_names import source_names
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import CompileError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Role
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel
@@ -57,7 +58,7 @@ from alcop_mlir.variants import DEFAULT_VARIANTS, check_most
 from alcop_mlir.version import __version__
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """What to compile for; what is left out of the schedule the compiler chooses.
 
@@ -89,7 +90,7 @@ class Options:
         return f"builtin.module({step})"
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """A module after all passes, and what lowering has erased from it.
 
@@ -105,7 +106,7 @@ class Lowered:
     own_kernels: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class _Signature:
     """A function before lowering: its arguments, its results and what it computes.
 

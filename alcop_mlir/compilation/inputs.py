@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from alcop_mlir.compilation.attention_text import written_out
 from alcop_mlir.compilation.resource_constants import inline_resources
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 
 _TEXT = "-"  # what MLIR calls a source that is no file
 # What the parser says of ops and types that it does not know.
@@ -25,7 +26,7 @@ _EXPECTED = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Input:
     """A module in a context of its own, and the text that it was read from.
 

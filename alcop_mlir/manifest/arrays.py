@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from alcop_mlir import extents
 from alcop_mlir.codec import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.ranges import Count, FileName, Positive, Rank
 from alcop_mlir.reference.steps import Size
 
@@ -19,7 +19,7 @@ Role = Literal["in", "out", "inout"]
 DTYPE_PATTERN = r"(bf|f|i)[1-9]\d{0,2}|index"
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameter:
     """One array argument; `shape` in elements, C order.
 
@@ -49,7 +49,7 @@ class Parameter:
         return element_bytes(self.dtype) * elements
 
 
-@dataclass(frozen=True)
+@frozen
 class Intermediate:
     """An array that kernels use and no caller sees; C order.
 
@@ -65,7 +65,7 @@ class Intermediate:
         return element_bytes(self.dtype) * product(self.shape, sizes)
 
 
-@dataclass(frozen=True)
+@frozen
 class Constant:
     """An array whose contents the bundle holds: bytes [offset, offset + bytes).
 

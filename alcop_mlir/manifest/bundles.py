@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from alcop_mlir.codec import Written
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.ranges import FileName, Identifier, Sha256
 
@@ -14,7 +14,7 @@ SCHEMA = 3
 OLDER = (2,)  # read as well, see `upgraded`
 
 
-@dataclass(frozen=True)
+@frozen
 class StoredFile:
     """A file of the bundle, and the hash of its contents, in hexadecimal."""
 
@@ -22,7 +22,7 @@ class StoredFile:
     sha256: Sha256
 
 
-@dataclass(frozen=True)
+@frozen
 class Module:
     """The code of some kernels: PTX, and a cubin where ptxas was there.
 
@@ -35,7 +35,7 @@ class Module:
     certificates: StoredFile | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Manifest:
     """All of a bundle but the contents of its files.
 

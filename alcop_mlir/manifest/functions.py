@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from alcop_mlir import extents
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.kernels import AtMost, Kernel, Launch
 from alcop_mlir.reference import steps
 from alcop_mlir.reference.steps import Step
 
 
-@dataclass(frozen=True)
+@frozen
 class Prepare:
     """What runs once per weights, before the first call with them.
 
@@ -27,7 +28,7 @@ class Prepare:
     arrays: tuple[Intermediate, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Function:
     """One callable of a bundle: does its launches in order.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from alcop_mlir.codec import Matches, Tagged
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.extents import Extent, StoredPolynomial
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.ranges import Count, Identifier, Positive
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.schedule import Schedule
@@ -18,7 +18,7 @@ Level = Literal["shared", "register"]
 Dim3 = tuple[int, int, int]  # along x, y, z
 
 
-@dataclass(frozen=True)
+@frozen
 class CeilDiv:
     """`dividend` divided by `divisor` and rounded up."""
 
@@ -58,7 +58,7 @@ def number_of_blocks(blocks: Blocks, sizes: Mapping[str, int]) -> int:
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class AtMost:
     """The condition that `least` is at most `most`."""
 
@@ -69,7 +69,7 @@ class AtMost:
         return f"{self.least} <= {self.most}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Divisible:
     """The condition that `value`, of sizes and strides, is a multiple of `by`."""
 
@@ -80,7 +80,7 @@ class Divisible:
         return f"{_factor(self.value)} % {self.by} == 0"
 
 
-@dataclass(frozen=True)
+@frozen
 class Aligned:
     """The condition that the address of an array is a multiple of `bytes`."""
 
@@ -97,21 +97,21 @@ Condition = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class Pointer:
     """The address of the first element of an array, by its name; 64 bits."""
 
     array: str
 
 
-@dataclass(frozen=True)
+@frozen
 class SizeValue:
     """A size or stride, or what the host computes of sizes; 64 bits."""
 
     size: Extent
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorMap:
     """A CUtensorMap of an array, as cuTensorMapEncodeTiled makes it; 128 bytes.
 
@@ -144,7 +144,7 @@ Argument = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class PipelinedBuffer:
     """One pipelined buffer: how many slots, at which level of the memory hierarchy."""
 
@@ -153,7 +153,7 @@ class PipelinedBuffer:
     stages: Positive
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """How a kernel is launched, and what was decided for it.
 
@@ -188,7 +188,7 @@ class Kernel:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Variant:
     """Kernels that are launched, in order, where all conditions of the guard hold.
 
@@ -200,7 +200,7 @@ class Variant:
     checks: tuple[AtMost, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """The kernels of the first variant whose guard holds; the last one has none.
 

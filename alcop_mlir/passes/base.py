@@ -11,12 +11,13 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 
 _Self = TypeVar("_Self", bound="Configured")
 
@@ -29,7 +30,7 @@ _EXPECTED: dict[Any, str] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Configured:
     """Base of what has a name and options: passes and named pipelines.
 
@@ -88,7 +89,7 @@ class Configured:
         return inspect.cleandoc(cls.__doc__ or "").split("\n", 1)[0]
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass(Configured):
     """Base of all passes.
 
@@ -128,7 +129,7 @@ class Pass(Configured):
         return cls.contract().split("\n", 1)[0]
 
 
-@dataclass(frozen=True)
+@frozen
 class Option:
     """One option of a pass as typed in a pipeline string."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.bindings import ir, passmanager
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Configured, Pass
 from alcop_mlir.pipelines import upstream
 from alcop_mlir.pipelines.instrument import Instrument
@@ -95,7 +95,7 @@ def nest_implicitly(elements: Iterable[Element], registry: Registry) -> Element:
     return nest(_MODULE, children)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Builder:
     """Turns elements into steps, in the current context."""
 

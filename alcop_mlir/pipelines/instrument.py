@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from alcop_mlir import files
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
 class RunningStep(Protocol):
@@ -44,7 +45,7 @@ class Instrument:
         yield
 
 
-@dataclass(frozen=True)
+@frozen
 class PrintIR(Instrument):
     """MLIR's own dumps to stderr, before or after passes, by name or all (None).
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Configured, option
 from alcop_mlir.pipelines.pipeline_text import with_options
 from alcop_mlir.variants import DEFAULT_VARIANTS
 
 
-@dataclass(frozen=True)
+@frozen
 class NamedPipeline(Configured):
     """Base of the named pipelines; the fields are the options, as for passes.
 
@@ -23,7 +22,7 @@ class NamedPipeline(Configured):
         raise NotImplementedError(f"{type(self).__name__}.steps")
 
 
-@dataclass(frozen=True)
+@frozen
 class AlcopCompile(NamedPipeline):
     """From linalg on tensors or memrefs to kernels in the llvm and nvvm dialects."""
 
@@ -189,7 +188,7 @@ def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str,
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class AlcopPipeline(NamedPipeline):
     """Pipelines the loops of kernels that others wrote, at any level of the module.
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 
 _NAME = re.compile(r"[A-Za-z_][\w.\-]*")
 _KEY = re.compile(r"[A-Za-z_][\w.\-]*")
 _OPENERS = {"{": "}", "[": "]", "(": ")"}
 
 
-@dataclass(frozen=True)
+@frozen
 class OptionText:
     """One `key=value` as typed; `at` and `value_at` are offsets into the whole text."""
 
@@ -31,7 +32,7 @@ class OptionText:
     value_at: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Element:
     """A pass or pipeline (`children` is None), or an anchor op with what runs on it.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from alcop_mlir import diagnostics, files
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import Diagnostic
 from alcop_mlir.errors import AlcopError, ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.pipelines.instrument import Instrument
 from alcop_mlir.pipelines.pipeline_text import Element
@@ -49,7 +49,7 @@ class PassCrash(PassFailure):
         self.why = why
 
 
-@dataclass(frozen=True)
+@frozen
 class BuiltPipeline:
     """A built pipeline; runs any number of times, in the context it was built in."""
 
@@ -84,7 +84,7 @@ class BuiltPipeline:
                     raise PassFailure([found]) from error
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Anchor:
     """Runs its steps on every op called `anchor` just below."""
 
@@ -97,7 +97,7 @@ class Anchor:
         return f"'{self.anchor}' Pipeline"
 
 
-@dataclass(frozen=True)
+@frozen
 class _Run:
     """One run of a pipeline: what a crash needs to be reproduced."""
 
@@ -105,7 +105,7 @@ class _Run:
     command: str
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class PassStep:
     """One pass in a pass manager of its own; `guard` where it is a Python pass."""
 

@@ -13,12 +13,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from alcop_mlir.bindings import passmanager
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.pipelines.pipeline_text import Element
 
 _RESTRICTED = re.compile(r"restricted to '([\w.]+)'")
@@ -27,7 +27,7 @@ _BAD_VALUE = re.compile(r"for the --(\S+) option: (.*)")
 _MODULE = "builtin.module"
 
 
-@dataclass(frozen=True)
+@frozen
 class Upstream:
     """A registered name: the op that it must run on ("any": no matter), its options."""
 

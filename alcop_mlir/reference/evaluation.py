@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from alcop_mlir.element_types import (
     ROUNDING,
     TINY,
 )
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
 
 # Allowed to the result of a function that kernels approximate, in roundings of f32 or
@@ -41,7 +42,7 @@ Array = np.ndarray[Any, Any]
 _Function = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Bounded:
     """Values, and the largest error of each; `error` may be of any shape that fits.
 

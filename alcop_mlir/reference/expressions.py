@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from alcop_mlir.codec import Bounded, Name, OneOf, Range, Stored
 from alcop_mlir.element_types import REFERENCE_FLOATS, REFERENCE_INTEGERS
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 
 FLOATS = REFERENCE_FLOATS
 INTEGERS = REFERENCE_INTEGERS  # all signed but i1
@@ -51,21 +51,21 @@ _NAMES = {
 OPERATIONS = {name: count for count, names in _NAMES.items() for name in names.split()}
 
 
-@dataclass(frozen=True)
+@frozen
 class Constant:
     """A number; an i1 is 0 or 1."""
 
     value: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Argument:
     """An element of the input `number` of the op, counted from 0."""
 
     number: Annotated[int, Range(0), Name("argument")]
 
 
-@dataclass(frozen=True)
+@frozen
 class Operation:
     """The op `name` on `operands`; `dtype` is the type of its result."""
 

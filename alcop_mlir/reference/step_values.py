@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from alcop_mlir import dtypes
 from alcop_mlir.element_types import ROUNDING, TINY
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.extents import Extent, number
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.evaluation import (
     EITHER_ZERO,
     Array,
@@ -203,7 +204,7 @@ def _skipped(step: Einsum, known: Mapping[str, Bounded], number: int = 0) -> Any
     return skipped & ~meet(~given.absent, np.isnan(other.values))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Operand:
     """One of A and B, and what there is along the loops that a contraction sums over.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, TypeVar
 
 from alcop_mlir import extents
@@ -17,6 +17,7 @@ from alcop_mlir.codec import Matches, OneOf, Range, Tagged, shown
 from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference import expressions
 from alcop_mlir.reference.expressions import Expression, StoredConstant
 
@@ -44,7 +45,7 @@ class _Step:
         return (*(name for names in several for name in names), *single)
 
 
-@dataclass(frozen=True)
+@frozen
 class Einsum(_Step):
     """`out = einsum(maps, lhs, rhs)`, plus the array named `init` if there is one.
 
@@ -64,7 +65,7 @@ class Einsum(_Step):
     sums: _Dtype = "f32"
 
 
-@dataclass(frozen=True)
+@frozen
 class Map(_Step):
     """`out = expression(inputs)` for each element of an array of `shape`."""
 
@@ -75,7 +76,7 @@ class Map(_Step):
     shape: tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Reduction(_Step):
     """`out` is `expression(inputs)` combined over the loops that do not index it.
 
@@ -92,7 +93,7 @@ class Reduction(_Step):
     init: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Fold(_Step):
     """`out` is what is left of some numbers after loops that do not index it.
 
@@ -115,7 +116,7 @@ class Fold(_Step):
     result: _Count
 
 
-@dataclass(frozen=True)
+@frozen
 class Iota(_Step):
     """`out` has the numbers 0, 1, 2, ..., as many as its size."""
 
@@ -123,7 +124,7 @@ class Iota(_Step):
     size: Extent
 
 
-@dataclass(frozen=True)
+@frozen
 class Concat(_Step):
     """`out` has the inputs one after the other along a dimension."""
 
@@ -132,7 +133,7 @@ class Concat(_Step):
     dimension: _Count
 
 
-@dataclass(frozen=True)
+@frozen
 class Reshape(_Step):
     """`out` has the elements of `source` in the same order."""
 
@@ -141,7 +142,7 @@ class Reshape(_Step):
     shape: tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Slice(_Step):
     """`out` is a part of `source`: per dimension an offset, a size and a stride."""
 
@@ -152,7 +153,7 @@ class Slice(_Step):
     strides: tuple[_Count, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Insert(_Step):
     """`out` is `target` with `source` instead of the elements of a `Slice`."""
 
@@ -164,7 +165,7 @@ class Insert(_Step):
     strides: tuple[_Count, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class WindowViews(_Step):
     """`out` is `source` with two dimensions instead of `dimension`.
 
@@ -182,7 +183,7 @@ class WindowViews(_Step):
     first: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class ScatteredViews(WindowViews):
     """The other way round: `out` has for each position and tap what is moved there.
 
@@ -191,7 +192,7 @@ class ScatteredViews(WindowViews):
     """
 
 
-@dataclass(frozen=True)
+@frozen
 class Pad(_Step):
     """`out` is `source` with equal elements around it: per dimension, how many."""
 
@@ -202,7 +203,7 @@ class Pad(_Step):
     value: StoredConstant
 
 
-@dataclass(frozen=True)
+@frozen
 class Gather(_Step):
     """`out` has elements of `source` at indices that are computed.
 

@@ -7,13 +7,13 @@ NumPy arrays through DLPack; launch.py makes the same `Array` of arrays on a GPU
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import AtMost
@@ -25,7 +25,7 @@ _DLPACK_CPU = 1  # DLDeviceType of the DLPack standard
 _DLPACK_CUDA = (2, 13)  # device memory, managed memory
 
 
-@dataclass(frozen=True)
+@frozen
 class Array:
     """The layout of an array in memory; strides in bytes.
 

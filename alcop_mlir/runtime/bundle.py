@@ -19,11 +19,12 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from alcop_mlir import codec, files, limits
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Constant
 from alcop_mlir.manifest.bundles import (
     OLDER,
@@ -46,7 +47,7 @@ _ARCHIVES = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Code:
     """The code of a module: PTX text, and the cubin where ptxas was there.
 
@@ -59,7 +60,7 @@ class Code:
     certificates: bytes | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Bundle:
     """Compiled functions and their kernels.
 

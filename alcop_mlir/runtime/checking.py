@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ import numpy as np
 from alcop_mlir import dtypes
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import LaunchError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.reference import index_arrays, influence, step_values, steps
@@ -46,7 +47,7 @@ _SPOILT_SHARE = 0.2
 _MAX_LARGE = 4  # elements of an array
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
     """The worst element of a result against the reference.
 

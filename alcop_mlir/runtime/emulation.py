@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir.errors import EmulationError
+from alcop_mlir.frozen import frozen
 
 if TYPE_CHECKING:
     from alcop_mlir.manifest.kernels import Dim3, Kernel
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN_HAZARDS = 5
 
 
-@dataclass(frozen=True)
+@frozen
 class EmulatorOptions:
     """The options of `emulate`.
 

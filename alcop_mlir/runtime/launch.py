@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from alcop_mlir import limits
 from alcop_mlir.errors import LaunchError, check_known, install_command
 from alcop_mlir.extents import number as number_of
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.kernels import (
     Dim3,
     Kernel,
@@ -49,7 +49,7 @@ DEVICES = ("auto", "cuda", "emulator")
 _GPU_EXTRAS = ("cuda12", "cuda13")  # CuPy, by the version of CUDA
 
 
-@dataclass(frozen=True)
+@frozen
 class _Plan:
     """What calls with these sizes run, if their addresses choose these variants.
 

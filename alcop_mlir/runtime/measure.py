@@ -12,9 +12,9 @@ import importlib
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.frozen import frozen
 from alcop_mlir.runtime.launch import Program
 
 WARM_UP_LAUNCHES = 3
@@ -23,7 +23,7 @@ QUARTILE_RUNS = 4
 CACHE_TURNS = 2  # the sets together take at least so many times the L2 cache
 
 
-@dataclass(frozen=True)
+@frozen
 class Timing:
     """Seconds of each run, in order."""
 

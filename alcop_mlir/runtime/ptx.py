@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any
 from alcop_mlir import knobs
 from alcop_mlir.bindings import ir, translate_to_llvm_ir
 from alcop_mlir.errors import CompileError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.runtime import nvptx
 from alcop_mlir.runtime.ptx_parts import join
 from alcop_mlir.target import MAX_REGISTERS_PER_THREAD, SHARED_SPACE, Target
@@ -44,7 +44,7 @@ _PTXAS_THREADS = 8  # not the number of CPUs: a cubin holds the options
 _PTXAS_SECONDS = 300  # far beyond any kernel seen: a hang is reported, not waited for
 
 
-@dataclass(frozen=True)
+@frozen
 class Cubin:
     """What ptxas made, and its statistics: the maximum over all kernels in it."""
 

@@ -9,12 +9,12 @@ it first fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.extents import number
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.kernels import Kernel
 
@@ -23,7 +23,7 @@ ALIGNMENT = 256  # bytes; what cudaMalloc gives, and more than any access needs
 _UNWRITTEN = 0xFF
 
 
-@dataclass(frozen=True)
+@frozen
 class ByteRange:
     """A buffer's bytes [offset, end), and the numbers of its first and last kernel."""
 
@@ -37,7 +37,7 @@ class ByteRange:
         return self.first <= last and first <= self.last
 
 
-@dataclass(frozen=True)
+@frozen
 class Workspace:
     """The bytes of each buffer that a kernel uses, by name, and the total size."""
 

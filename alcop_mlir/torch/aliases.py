@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from alcop_mlir.frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class View:
     """An output as a view of another tensor.
 

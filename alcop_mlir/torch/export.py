@@ -7,7 +7,6 @@ folder/weights.safetensors   arguments of the program by name, bf16 as its bits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from alcop_mlir import errors
 from alcop_mlir.errors import CompileError, ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.torch.cache import compiled
 from alcop_mlir.torch.decompositions import aten
@@ -29,7 +29,7 @@ _UPDATES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 PROGRAM, WEIGHTS = "program.zip", "weights.safetensors"
 
 
-@dataclass(frozen=True)
+@frozen
 class Exported:
     """A compiled program, and what its arguments that are weights are.
 

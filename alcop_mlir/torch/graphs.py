@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from alcop_mlir.errors import CompileError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.torch.aliases import View, views
 from alcop_mlir.torch.checks import check, check_sizes, name_of
 from alcop_mlir.torch.importing import at_places, text_of, with_names
@@ -37,7 +38,7 @@ from alcop_mlir.torch.views import simplify
 _ATEN: Any = torch.ops.aten
 
 
-@dataclass(frozen=True)
+@frozen
 class Graph:
     """A graph of which all placeholders are arrays, and where those come from.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -23,6 +22,7 @@ import torch
 from torch.utils._sympy import functions as torch_sympy
 
 from alcop_mlir.errors import CompileError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.torch.shapes import Known
 from alcop_mlir.torch.symbols import (
     Quotient,
@@ -99,7 +99,7 @@ def compute(graph: torch.fx.Graph, may_add: bool) -> tuple[tuple[Any, ...], Know
     return tuple(added), known
 
 
-@dataclass(frozen=True)
+@frozen
 class Form:
     """The form of sizes of which some are multiples of a number.
 

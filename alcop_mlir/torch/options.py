@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import torch
 
 from alcop_mlir.compilation import compiler
 from alcop_mlir.errors import ConfigError, check_known
+from alcop_mlir.frozen import frozen
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target, newest_target
 from alcop_mlir.variants import DEFAULT_VARIANTS
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """Those of `alcop_mlir.compile`, and whether bundles are kept.
 

@@ -10,11 +10,11 @@ Nothing is changed. A value that is no size, or not known to be one, has no expr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
+from alcop_mlir.frozen import frozen
 from alcop_mlir.torch.symbols import canonical, is_at_most, quotient
 
 # The predicates of arith.cmpi, in the order of their numbers.
@@ -28,7 +28,7 @@ _SAME = ("arith.index_cast", "arith.extsi", "arith.trunci")
 _SHAPED = {"tensor.insert_slice": 1, "tensor.insert": 1, "arith.select": 1}
 
 
-@dataclass(frozen=True)
+@frozen
 class Known:
     """What torch knows of the sizes of a program.
 

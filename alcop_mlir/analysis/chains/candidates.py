@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Any
 
@@ -19,6 +18,7 @@ from alcop_mlir.analysis.ir.loops import defining_op, filled
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _EXTENSION = "arith.extf"
@@ -26,7 +26,7 @@ _EXTENSION = "arith.extf"
 _MOST_BETWEEN = 64
 
 
-@dataclass(frozen=True)
+@frozen
 class Candidate:
     """A contraction, and those that one of its operands is computed from.
 

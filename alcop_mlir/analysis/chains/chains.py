@@ -50,6 +50,7 @@ from alcop_mlir.analysis.chains.visible_columns import Columns, visible_columns
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # What a lane of a warp can hold: a fragment is 16 columns, and accumulators of 256
 # columns take half of its registers.
@@ -57,7 +58,7 @@ HEAD_STEP, LARGEST_HEAD = 16, 256
 FEWEST_COLUMNS = 16
 
 
-@dataclass(frozen=True)
+@frozen
 class Chain:
     """A chain; loops are numbers, and indices tuples of them.
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.frozen import frozen
+
 FLOAT = "f32"
 BOOLEAN = "i1"
 INTEGER = "i32"
@@ -22,7 +24,7 @@ LEAST, MOST = -(2**31), 2**31 - 1
 Limits = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Element:
     """An expression; two are equal if they are one object.
 

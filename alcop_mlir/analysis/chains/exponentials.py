@@ -17,11 +17,11 @@ where that does not overflow.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.chains.elements import FLOAT, Element, Pool
 from alcop_mlir.analysis.chains.following import MAXIMA, SUM
 from alcop_mlir.element_types import ELEMENT_TYPES
+from alcop_mlir.frozen import frozen
 
 _BASES = {"math.exp": math.log2(math.e), "math.exp2": 1.0}
 _MULTIPLY, _DIVIDE, _SUBTRACT = "arith.mulf", "arith.divf", "arith.subf"
@@ -33,7 +33,7 @@ class NoChainError(Exception):
     """Why there is no chain."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Exponential:
     """W = exp2(scale * (elements - maximum))."""
 
@@ -43,7 +43,7 @@ class Exponential:
     scale: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """What is computed along rows: weights = exp2(scale * (elements - maximum)).
 

@@ -9,7 +9,6 @@ contraction wrote beside keys and values are read where they are.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.chains.indices import (
@@ -21,9 +20,10 @@ from alcop_mlir.analysis.chains.indices import (
 )
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Matrix:
     """A tensor of matrices, and the loops that index its dimensions."""
 

@@ -6,7 +6,6 @@ reshapes; as far as it is used by one of these alone, the chain writes what that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.chains.elements import FLOAT, Element
@@ -19,9 +18,10 @@ from alcop_mlir.analysis.chains.indices import (
 )
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Result:
     """The tensor that a chain makes.
 

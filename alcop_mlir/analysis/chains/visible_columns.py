@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.chains.elements import Element
+from alcop_mlir.frozen import frozen
 
 # arith.cmpi: predicates as MLIR numbers them, as bounds of the left side less the
 # right side: (least, greatest), None for none.
@@ -27,7 +27,7 @@ _BOUNDS = {
 Linear = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """Bounds of the number of a column less that of its row; None for none."""
 

@@ -11,7 +11,7 @@ of which the first runs whose guard holds. What is always or never true is left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.host.host_values import HostValues
@@ -22,6 +22,7 @@ from alcop_mlir.analysis.ir.slices import is_repeatable
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
@@ -49,7 +50,7 @@ _NEEDS_NO_DEVICE = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class NotCompiled:
     """An op or function that would have to run on the host, and why."""
 
@@ -57,7 +58,7 @@ class NotCompiled:
     reason: str
 
 
-@dataclass(frozen=True)
+@frozen
 class HostCode:
     """What some ops of a host function do, in order.
 

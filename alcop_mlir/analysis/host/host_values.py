@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import permutations
 from typing import Any
 
@@ -19,6 +19,7 @@ from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.kernels import (
     Aligned,
     AtMost,
@@ -44,7 +45,7 @@ _CALCULATIONS = {
 _BITS = 64  # of the sizes that a kernel takes
 
 
-@dataclass(frozen=True)
+@frozen
 class Names:
     """The names of arguments and of sizes.
 
@@ -65,7 +66,7 @@ class Names:
         return f"{self.arguments[argument]}_stride_{dimension}"
 
 
-@dataclass(frozen=True)
+@frozen
 class HostValues:
     """Reads the values of one host function.
 

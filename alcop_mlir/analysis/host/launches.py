@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
@@ -41,6 +40,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID, SHARES
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import element_bytes
+from alcop_mlir.frozen import frozen
 
 _DIMENSIONS = 3
 # Operand that an op reads through, where it does not write through it.
@@ -63,7 +63,7 @@ _TENSOR_MAP = "nvgpu.tma.create.descriptor"
 _ASYNC_COPY = "nvgpu.device_async_copy"  # operand 0 is written, and shared memory
 
 
-@dataclass(frozen=True)
+@frozen
 class WorkgroupBuffer:
     """A workgroup buffer: the op that allocates it, its offset in shared memory."""
 
@@ -71,7 +71,7 @@ class WorkgroupBuffer:
     offset: int  # bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelLaunch:
     """A launch that can become a kernel.
 
@@ -111,7 +111,7 @@ class KernelLaunch:
         return self.op.opview.dynamicSharedMemorySize
 
 
-@dataclass(frozen=True)
+@frozen
 class Needs:
     """What a launch uses of the host function; see `KernelLaunch`."""
 

@@ -5,17 +5,18 @@ alcop-prepare-weights says so on the function. Changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.functions import Function, Prepare
 from alcop_mlir.manifest.names import prepared_name
 
 
-@dataclass(frozen=True)
+@frozen
 class Preparation:
     """How many buffers `function` makes, of arguments by their numbers."""
 

@@ -9,13 +9,13 @@ changed here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import ancestor_in
 from alcop_mlir.analysis.ir.memory import DERIVED_VIEWS, size_in_bytes
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # Ops that access a memref, and keep nothing that points to it.
 _ACCESSES = frozenset(
@@ -26,7 +26,7 @@ _ACCESSES = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """Positions of the first and the last op in a kernel's body that use a buffer."""
 
@@ -35,7 +35,7 @@ class Span:
     last: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Shared:
     """Buffers that share memory, each used after the one before it.
 

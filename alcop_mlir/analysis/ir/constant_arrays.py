@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -19,6 +18,7 @@ from alcop_mlir.analysis.ir.symbols import by_name
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
+from alcop_mlir.frozen import frozen
 
 # A smaller one is text in the PTX of the kernels that read it.
 _LEAST_BYTES = 65
@@ -26,7 +26,7 @@ _LEAST_BYTES = 65
 _HEX = re.compile(r'dense<"0x([0-9A-F]+)">')
 
 
-@dataclass(frozen=True)
+@frozen
 class ConstantArray:
     """A constant of several elements; `data` is its elements in C order, little-endian.
 

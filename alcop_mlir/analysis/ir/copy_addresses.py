@@ -9,7 +9,6 @@ iteration to iteration where the indices are linear in the loop's own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import Terms, terms, values_of
@@ -18,6 +17,7 @@ from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.synchronisation import BARRIER
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 COPY, LOAD = "nvgpu.device_async_copy", "memref.load"
 _INDEX = "index"  # stands for the loop's own index in terms
@@ -27,7 +27,7 @@ _Key = tuple[Any, tuple[Terms, ...]]
 Distance = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class AddressedCopy:
     """A copy, and how far from the indices of its group it reads."""
 
@@ -35,7 +35,7 @@ class AddressedCopy:
     offset: Distance
 
 
-@dataclass(frozen=True)
+@frozen
 class CopyGroup:
     """Copies that one address serves, in the order of the loop.
 

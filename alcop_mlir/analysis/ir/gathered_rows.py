@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import stride_divisor
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.taps import Taps
 
 # Along all dimensions of a window together: a row has a bit for each, in a word of 64
@@ -17,7 +17,7 @@ from alcop_mlir.taps import Taps
 MAX_POSITIONS = 63
 
 
-@dataclass(frozen=True)
+@frozen
 class ImageWindow:
     """The window of an `alcop.im2col`; each tuple has an entry per spatial dimension.
 
@@ -57,7 +57,7 @@ class ImageWindow:
         return (self.size[dimension] - 1) * self.dilations[dimension]
 
 
-@dataclass(frozen=True)
+@frozen
 class GatheredRows:
     """The rows of an `alcop.im2col` or `alcop.take`, of which each has its address.
 

@@ -9,16 +9,16 @@ casts: 32 bits may wrap around where 64 do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import given, kept_dimensions, without_casts
 from alcop_mlir.analysis.ir.loops import bounds, constant, defining_op, made_by
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Terms:
     """`constant`, and so many times each part.
 

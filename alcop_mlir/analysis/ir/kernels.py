@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 KERNEL_OPS = ("gpu.launch", "gpu.func")
 _RUN_ONCE = ("scf.if", "scf.execute_region", "scf.index_switch")
@@ -19,7 +19,7 @@ _X = "#gpu<dim x>"
 _THREAD_X = 3  # of the arguments of a gpu.launch: block ids come first
 
 
-@dataclass(frozen=True)
+@frozen
 class ThreadBlock:
     """The threads that run the body of `op`, a `gpu.launch` or a `gpu.func`.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +17,7 @@ from alcop_mlir.analysis.ir.slices import touches_no_memory
 from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 WORKGROUP_SPACES = ("#gpu.address_space<workgroup>", "3 : i64", "3 : i32", "3")
 # Block arguments of a gpu.launch before its attributions: ids and sizes along x, y, z.
@@ -100,7 +100,7 @@ _HOLDERS = frozenset(
 _SPACES: WeakKeyDictionary[Any, dict[int, bool]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
+@frozen
 class Access:
     """One use of a buffer by `op`, which reads or writes it."""
 
@@ -109,7 +109,7 @@ class Access:
     writes: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Touch:
     """`op` reads or writes what it knows as `memref`; None for any memory."""
 

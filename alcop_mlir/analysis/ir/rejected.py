@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Rejected:
     """An unsupported op, and why it is unsupported: what is given, what was expected.
 

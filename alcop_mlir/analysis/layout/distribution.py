@@ -19,7 +19,6 @@ copy may copy a part of one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
@@ -33,6 +32,7 @@ from alcop_mlir.analysis.ir.kernels import ThreadBlock
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import CP_ASYNC_BYTES, CP_ASYNC_REACH
 
 GATHERS = ("alcop.gather", "alcop.async_gather")
@@ -46,7 +46,7 @@ _ROWS_OF_WARP = 8  # rows of 64 bytes that a warp takes at once, 16 bytes a lane
 ACCESS_BYTES = (1, 2, 4, 8, 16)
 
 
-@dataclass(frozen=True)
+@frozen
 class Distribution:
     """The chunks of a tile, distributed over threads.
 

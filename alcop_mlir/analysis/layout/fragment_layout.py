@@ -33,7 +33,6 @@ Of nibbles along k, two in a byte, each word of 16-bit elements is a load of one
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
@@ -41,6 +40,7 @@ from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MMA_F16_SHAPE, mma_shape
 
 LDMATRIX_ROW_BYTES = 16  # a row of a matrix, and its alignment; [PTX] ldmatrix
@@ -67,7 +67,7 @@ NIBBLES = "nibbles"  # loads of one byte, whose halves become 16 bits each
 WORDS = "words"  # loads of the elements of one word: a vector along k, or one by one
 
 
-@dataclass(frozen=True)
+@frozen
 class FragmentLayout:
     """How a matrix is distributed to the lanes of a warp.
 

@@ -10,7 +10,7 @@ the layout it is needed in, see `is_held_as`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -30,6 +30,7 @@ from alcop_mlir.analysis.layout.reshapes import RESHAPES, Tie, reshaped
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS, EIGHT_BIT_FLOATS
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 
 CONTRACT = "vector.contract"
 READ = "vector.transfer_read"
@@ -44,7 +45,7 @@ _MULTIPLIED, _ACCUMULATORS = slice(0, 2), slice(2, 4)  # of what a contraction n
 _KIND_OF_SUM = "#vector.kind<add>"
 
 
-@dataclass(frozen=True)
+@frozen
 class Fragments:
     """Layouts of all values that are distributed to the lanes of a warp."""
 
@@ -111,7 +112,7 @@ def find_fragments(
     return Fragments(spreading.layouts)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Spreading:
     """The layouts found so far, and ties by default of values that may have none."""
 

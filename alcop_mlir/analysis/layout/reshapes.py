@@ -13,12 +13,12 @@ side of such a tie is known by its other uses, or takes a *default*.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.layout.fragment_layout import UNIT, FragmentLayout
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 
 REDUCE = "vector.multi_reduction"
 BROADCAST = "vector.broadcast"
@@ -27,7 +27,7 @@ TRANSPOSE = "vector.transpose"
 RESHAPES = frozenset({REDUCE, BROADCAST, CAST, TRANSPOSE})
 
 
-@dataclass(frozen=True)
+@frozen
 class Tie:
     """What an op needs `value` distributed as, since others it takes or makes are.
 

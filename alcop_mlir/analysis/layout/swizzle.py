@@ -30,7 +30,6 @@ different sizes. Rows must be equally long in all of them, to be permuted alike.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor, element_bytes, has_whole_bytes
@@ -41,6 +40,7 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 CHUNK_BYTES = 16  # the widest access of one lane, and a row of ldmatrix; [PTX]
@@ -69,7 +69,7 @@ _BY_TMA = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Swizzle:
     """Element column `c` of row `r` lies at `c ^ (phase * elements)`.
 
@@ -85,7 +85,7 @@ class Swizzle:
     folds: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class SwizzledAccess:
     """An access of a buffer: operand numbers of its row and column indices."""
 
@@ -95,7 +95,7 @@ class SwizzledAccess:
     swizzle: Swizzle
 
 
-@dataclass(frozen=True)
+@frozen
 class SwizzlePlan:
     """A buffer that can be swizzled, and all accesses of it."""
 

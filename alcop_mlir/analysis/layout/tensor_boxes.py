@@ -33,6 +33,7 @@ from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.loops import is_inside, made_by
 from alcop_mlir.analysis.ir.slices import captured, is_pure
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import (
     TENSOR_MAP_DISTANCE,
     TENSOR_MAP_EXTENT,
@@ -46,7 +47,7 @@ SWIZZLES = (128, 64, 32)  # bytes that a pattern is wide; the rows of a box
 _COPIES = ("memref.copy", "alcop.copy")
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorBoxes:
     """How TMA copies a tile of `memref`.
 

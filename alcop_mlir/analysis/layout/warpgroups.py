@@ -27,7 +27,6 @@ of a warp's rows is that of instruction i then. B is read from memory always.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
@@ -45,6 +44,7 @@ from alcop_mlir.analysis.layout.fragments import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import ACCUMULATORS, ELEMENT_TYPES
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE, WARPGROUP
 
 # Columns: PTX ISA, wgmma.mma_async, ".shape"; of integers beyond 32.
@@ -53,7 +53,7 @@ _ACROSS_K = ("f16", "bf16")  # that wgmma transposes
 _CASTS = ("arith.truncf", "arith.extf")
 
 
-@dataclass(frozen=True)
+@frozen
 class WarpgroupOperand:
     """A or B of a contraction: the read of shared memory that gives it.
 
@@ -68,7 +68,7 @@ class WarpgroupOperand:
     in_registers: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class WarpgroupProduct:
     """A contraction that a warpgroup computes.
 

@@ -5,7 +5,6 @@ Looks at the ops above the contraction; changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
@@ -26,9 +25,10 @@ from alcop_mlir.analysis.linalg.elementwise import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class AccumulatorInit:
     """What C holds before the contraction.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
@@ -24,6 +24,7 @@ from alcop_mlir.analysis.ir.extents import is_of_sizes
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.analysis.ir.promises import ALIGNMENT, of_argument
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _SAME_BEGINNING = (
     "memref.assume_alignment",
@@ -33,7 +34,7 @@ _SAME_BEGINNING = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Beginning:
     """What the first element of a memref is aligned to, where all of this holds.
 

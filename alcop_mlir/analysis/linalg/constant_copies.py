@@ -12,7 +12,6 @@ computes what they leave in it. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import NO_ACCESS
@@ -21,9 +20,10 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.constant_values import Array, written_bits
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class ConstantCopy:
     """A buffer that is written before it is read, with known elements.
 

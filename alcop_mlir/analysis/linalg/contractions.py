@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import (
@@ -72,13 +72,14 @@ from alcop_mlir.element_types import (
     OUTPUT_TYPES,
     ROUNDED_INPUTS,
 )
+from alcop_mlir.frozen import frozen
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 _WIDEST = max(CP_ASYNC_BYTES)
 
 
-@dataclass(frozen=True)
+@frozen
 class Contraction:
     """A contraction on memrefs.
 

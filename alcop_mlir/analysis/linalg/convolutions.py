@@ -12,7 +12,7 @@ loops is the image, and what else a loop indexes says what it is. Changes nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from alcop_mlir.analysis.ir.extents import stride
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
@@ -35,6 +35,7 @@ from alcop_mlir.analysis.linalg.view import (
     linalg_view,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # Of a group: one step of mma.sync multiplies 16 elements of f16, and a tap fills up
 # steps of its own.
@@ -114,7 +115,7 @@ def _image_and_filter(view: LinalgView) -> tuple[Operand, Operand]:
     return (first, second) if _has_window(first) else (second, first)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Roles:
     """What loops are, by the operands besides the image that they index."""
 

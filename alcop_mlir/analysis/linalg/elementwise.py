@@ -8,7 +8,6 @@ are memrefs, or tensors. Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
@@ -20,13 +19,14 @@ from alcop_mlir.analysis.ir.loops import block_of, made_by
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 INDEX = "linalg.index"
 _BODY_DIALECTS = ("arith", "math")
 _SCALARS = (ir.FloatType, ir.IntegerType)
 
 
-@dataclass(frozen=True)
+@frozen
 class Elementwise(LinalgView):
     """An element-wise op with one output; see above.
 

@@ -8,7 +8,6 @@ memref are allowed: the second op then reads the first one's input. Changes noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -30,6 +29,7 @@ from alcop_mlir.analysis.linalg.elementwise import Elementwise, find_writer
 from alcop_mlir.analysis.linalg.view import Loops, Operand, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 
 # Of a body that is computed several times per element. Merging doubles it, and the next
 # merge does so again.
@@ -41,7 +41,7 @@ _RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
 _MOST_FOLLOWED = 32
 
 
-@dataclass(frozen=True)
+@frozen
 class Link:
     """`consumer` reads `memref`, which the op `producer` writes; or a tensor.
 

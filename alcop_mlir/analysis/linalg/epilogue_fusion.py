@@ -18,7 +18,6 @@ is fused if each warp has all that it reads; no op that is fused reads what it w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import (
@@ -50,6 +49,7 @@ from alcop_mlir.analysis.linalg.interleaved_columns import (
 from alcop_mlir.analysis.linalg.view import Operand, linalg_view, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 
 _Access = tuple[Any, str]  # a memref that the kernel uses, by which loops
 FIRST = "0"  # instead of a loop's letter: index 0
@@ -57,7 +57,7 @@ _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview")
 _BITS = (8, 16, 32)  # of elements that lanes move
 
 
-@dataclass(frozen=True)
+@frozen
 class Epilogue:
     """The ops to run in the contraction's kernel, in order; others, and why not."""
 

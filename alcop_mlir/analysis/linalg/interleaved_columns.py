@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.elementwise import (
@@ -34,11 +34,12 @@ from alcop_mlir.analysis.linalg.elementwise import (
 )
 from alcop_mlir.analysis.linalg.view import Index, Operand, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 GROUP = 16  # neighbouring columns of one contraction
 
 
-@dataclass(frozen=True)
+@frozen
 class Interleaved(Elementwise):
     """An element-wise op, some of whose inputs have its columns interleaved.
 
@@ -70,7 +71,7 @@ def interleaved_column(column: ir.AffineExpr, parts: int, part: int) -> Any:
     return turn + column % group + part * GROUP
 
 
-@dataclass(frozen=True)
+@frozen
 class Turned(Interleaved):
     """An op whose last three loops are blocks of columns, parts, and columns of a part.
 

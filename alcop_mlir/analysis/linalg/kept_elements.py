@@ -12,16 +12,16 @@ here index 1 is `%place`, which one iteration has, or none. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class KeptElements:
     """Where an op changes elements.
 

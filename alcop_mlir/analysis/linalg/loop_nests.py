@@ -7,19 +7,19 @@ element of the outputs, cannot run the op. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, why_not_in_place
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import ARRAY_TYPES
+from alcop_mlir.frozen import frozen
 
 # Of the memrefs of a function, and of what is computed from these.
 _ELEMENTS = (*ARRAY_TYPES, "index")
 
 
-@dataclass(frozen=True)
+@frozen
 class Nest(LinalgView):
     """A linalg op on memrefs, whose outputs are indexed by loops, the same in each."""
 

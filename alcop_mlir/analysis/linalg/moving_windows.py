@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import distance
 from alcop_mlir.analysis.ir.size_terms import size_terms
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, static_size
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Axis:
     """A spatial dimension: the index `place * stride + tap * dilation + offset`.
 
@@ -34,7 +34,7 @@ class Axis:
     backwards: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class AxisWindow:
     """What the windows along an axis see of the image.
 
@@ -49,7 +49,7 @@ class AxisWindow:
     high: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Convolution:
     """A linalg op that is a convolution.
 

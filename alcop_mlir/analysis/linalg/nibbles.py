@@ -18,13 +18,13 @@ code. Changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import block_of, constant, made_by
 from alcop_mlir.analysis.ir.slices import backward_slice
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import mma_shape
 
 PER_BYTE = 2
@@ -102,7 +102,7 @@ def group_of(operand: Operand) -> tuple[int, int] | None:
     return _group(operand.indices[0])
 
 
-@dataclass(frozen=True)
+@frozen
 class UnpackedOperand(Operand):
     """A packed operand with the map that it had, if it held each element on its own."""
 

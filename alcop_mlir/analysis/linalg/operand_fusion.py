@@ -18,7 +18,6 @@ An op on the output of another contraction is not returned: epilogue fusion take
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.code_motion import (
     NO_ACCESS,
@@ -31,6 +30,7 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _MOST_OPS = 8  # for each element; a step of a warp multiplies it 16 times and more
 # Rows (columns) of C that few warps compute: only these read an element again.
@@ -44,7 +44,7 @@ _COSTLY_ARITH = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class OperandProducer:
     """An element-wise op that can be computed where its output is read.
 

@@ -23,7 +23,7 @@ memrefs with one value per column and group along the reduction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import block_of, defining_op, made_by, without
@@ -42,6 +42,7 @@ from alcop_mlir.element_types import (
     ELEMENT_TYPES,
     widened,
 )
+from alcop_mlir.frozen import frozen
 
 _WIDENING = ("arith.extf", "arith.extsi")
 _CASTS = (*_WIDENING, "arith.truncf")
@@ -57,7 +58,7 @@ class NoContraction(Exception):
     """Carries the reason to `contractions.classify`."""
 
 
-@dataclass(frozen=True)
+@frozen
 class OperandTransform:
     """One of the two values that a body multiplies.
 

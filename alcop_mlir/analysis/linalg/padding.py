@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import given
@@ -29,9 +28,10 @@ from alcop_mlir.analysis.ir.size_terms import size_terms, terms_of_sizes
 from alcop_mlir.analysis.linalg.elementwise import filled_with
 from alcop_mlir.analysis.linalg.view import linalg_view, view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Padding:
     """A buffer that holds an image, and zeros around it.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -36,11 +35,12 @@ from alcop_mlir.analysis.linalg.view import (
     static_size,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _FILTERS = "and a size of its filter is known at run time only"
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseAxis:
     """A dimension of an image: output `p` and tap `t` meet a pixel of it, or none.
 
@@ -91,7 +91,7 @@ class SparseAxis:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """Elements of a dimension: the first, how many, and the distance of two.
 
@@ -104,7 +104,7 @@ class Part:
     than: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class AxisPhase:
     """A dense window along an axis: `place * stride + tap * dilation + offset`.
 
@@ -127,7 +127,7 @@ class AxisPhase:
         return -low, high + last + 1
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseConvolution:
     """A linalg op that is a convolution of an image with zeros between its pixels.
 

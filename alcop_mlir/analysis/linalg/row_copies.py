@@ -14,7 +14,6 @@ indices may name whole matrices, as those of experts. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by, without
@@ -22,9 +21,10 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class RowCopy:
     """An op that copies `table[number(indices[i])]` to `rows[i]`; i of any rank.
 

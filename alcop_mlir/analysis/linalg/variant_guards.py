@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from alcop_mlir import resources
@@ -27,6 +27,7 @@ from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.linalg.beginnings import Beginning, beginning
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
 Buffer = tuple[Any, str]  # a memref, and the letters of the loops that index it
@@ -34,7 +35,7 @@ _LOOPS = f"{BATCHES}mnk"
 _SAME = ("memref.assume_alignment", "memref.cast")  # have their source's strides
 
 
-@dataclass(frozen=True)
+@frozen
 class Open:
     """A size of a memref or stride of an argument, known at run time only."""
 
@@ -43,7 +44,7 @@ class Open:
     is_stride: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Limit:
     """Bounds of what these sizes multiply to; None where there is none."""
 
@@ -52,7 +53,7 @@ class Limit:
     most: int | None
 
 
-@dataclass(frozen=True)
+@frozen
 class Guard:
     """Conditions that all have to hold.
 

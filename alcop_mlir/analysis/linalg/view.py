@@ -18,19 +18,19 @@ here the answer is None then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.frozen import frozen
 
 _COPY = "memref.copy"
 
 Loops = tuple[int | None, ...]  # the loop along each dimension; None: another index
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """The index `position * stride + tap * dilation + offset`, of two loops or one."""
 
@@ -41,7 +41,7 @@ class Window:
     offset: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Index:
     """The index along one dimension: `offset`, plus each loop times its coefficient.
 
@@ -77,7 +77,7 @@ class Index:
         return Window(position, stride, taps[0], dilations[0], self.offset)
 
 
-@dataclass(frozen=True)
+@frozen
 class Operand:
     """An operand of an op, and the map by which the op's loops index it.
 
@@ -125,7 +125,7 @@ class Operand:
         return static_size(self.value, dimension)
 
 
-@dataclass(frozen=True)
+@frozen
 class LinalgView:
     """A linalg op.
 

@@ -9,7 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -17,12 +17,13 @@ from alcop_mlir.analysis.linalg.contraction_letters import loop_letters
 from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts, loop_groups_of
 from alcop_mlir.analysis.linalg.moving_windows import Convolution, loops_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _KINDS = ("batch", "window", "group", "channel")  # as rows of windows have them
 _Parts = list[list[int]]  # of dimensions
 
 
-@dataclass(frozen=True)
+@frozen
 class WindowMatrices:
     """How a convolution becomes a contraction.
 

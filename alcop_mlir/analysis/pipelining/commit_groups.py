@@ -9,7 +9,6 @@ longer, so that counting too few groups is safe.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_before
@@ -26,11 +25,12 @@ from alcop_mlir.analysis.ir.loops import (
 )
 from alcop_mlir.analysis.ir.synchronisation import GROUP
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 COMMITS = frozenset(["alcop.producer_commit", GROUP])
 
 
-@dataclass(frozen=True)
+@frozen
 class Unknown:
     """A token that cannot be followed to its commit, because of `op`."""
 

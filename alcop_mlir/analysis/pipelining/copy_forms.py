@@ -15,7 +15,6 @@ decided in `copies`. Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, takewhile
 from typing import Any
@@ -38,12 +37,13 @@ from alcop_mlir.analysis.pipelining.moves import (
     move_of,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 REGIONS = ("scf.if", "scf.for", "scf.forall", "scf.parallel")
 _ENDS = ("scf.yield", "scf.forall.in_parallel", "scf.reduce")
 
 
-@dataclass(frozen=True)
+@frozen
 class CopyForm:
     """An op in a loop's block that copies from global into shared memory.
 

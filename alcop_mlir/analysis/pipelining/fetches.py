@@ -14,7 +14,6 @@ can be computed early is asked by those who need it. Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from alcop_mlir.analysis.pipelining.in_place import loaded, may_spoil
 from alcop_mlir.analysis.pipelining.loop_writes import LoopWrites
 from alcop_mlir.analysis.pipelining.moves import LOADS, is_computed
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 PROMISE = "promise that arguments do not alias with assume-noalias-args=true, if so"
 
@@ -39,7 +39,7 @@ class Writer(NamedTuple):
     is_before: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Fetch:
     """A load that runs `lead` iterations before what needs it."""
 

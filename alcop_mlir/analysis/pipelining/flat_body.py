@@ -18,6 +18,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import body, init_args, terminator
 from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
 # Not frozen: that takes as long as all else that is done for a node.
@@ -56,7 +57,7 @@ class FragmentStep:
     reads: list[Node] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@frozen
 class FlatBody:
     """The body of `loop`.
 
@@ -131,7 +132,7 @@ def flat_body(
     return _Flattening(loop, copies, reads).of(fragment_loops)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Op:
     """What is looked up of an op, once for all iterations of a fragment loop.
 

@@ -9,7 +9,6 @@ here.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -28,9 +27,10 @@ from alcop_mlir.analysis.pipelining.copy_forms import REGIONS, CopyForm
 from alcop_mlir.analysis.pipelining.moves import Move
 from alcop_mlir.analysis.pipelining.writes import branches_around, writes_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Footprint:
     """What decides which elements a form fills: values from outside of it.
 

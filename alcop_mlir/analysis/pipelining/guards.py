@@ -12,7 +12,6 @@ here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,13 +24,14 @@ from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.fetches import is_fetch
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 COPY, FETCH, SYNC, REST = "copy", "fetch", "sync", "rest"
 _ADDRESSES = (ir.IndexType, ir.IntegerType, ir.MemRefType)
 _CARRIED = (ir.IndexType, ir.IntegerType, ir.FloatType, ir.VectorType)
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """Ops of a guard, in its order.
 

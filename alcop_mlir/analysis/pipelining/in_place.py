@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory, uniformity
@@ -37,12 +36,13 @@ from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.analysis.pipelining.moves import LOADS, STORES, is_row
 from alcop_mlir.analysis.pipelining.writes import box, counted_indices, stored
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _DIMENSIONS = ("#gpu<dim x>", "#gpu<dim y>", "#gpu<dim z>")
 _LAUNCH_THREAD_IDS = (3, 4, 5)  # arguments of a gpu.launch
 
 
-@dataclass(frozen=True)
+@frozen
 class Read:
     """`op` reads so many elements of `memref` from the indices; all for no shape."""
 

@@ -14,7 +14,6 @@ What its address is loaded by runs one iteration earlier still. Nothing is chang
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -32,13 +31,14 @@ from alcop_mlir.analysis.pipelining.fetches import (
 )
 from alcop_mlir.analysis.pipelining.verdicts import REGISTER, Refusal, RejectedCopy
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # Bytes of a thread's registers that hold fetched values: 32 registers, a quarter of the
 # 128 that a thread has where 512 share the 65,536 registers of an SM (all targets).
 FETCH_BYTES = 128
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopFetches:
     """The fetches of a loop.
 

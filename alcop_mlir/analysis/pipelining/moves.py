@@ -12,7 +12,7 @@ Nothing is changed here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -28,6 +28,7 @@ from alcop_mlir.analysis.ir.slices import backward_slice, is_pure, is_repeatable
 from alcop_mlir.analysis.layout.distribution import widest_access
 from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import CP_ASYNC_BYTES
 
 TILE, THREAD, ASYNC = "tile", "thread", "async"
@@ -40,7 +41,7 @@ ASYNC_OP = "nvgpu.device_async_copy"
 MAX_PIECES = 8  # asynchronous copies that one wide load becomes: 128 bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class Move:
     """What one op copies from global into shared memory.
 

@@ -9,7 +9,6 @@ iteration, which reads only what it has written there itself. Nothing is changed
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -21,6 +20,7 @@ from alcop_mlir.analysis.pipelining.in_place import is_made_in, reach
 from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
 from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # Ops that access elements side by side, from one index on.
 _ACCESSES = (
@@ -34,7 +34,7 @@ _ACCESSES = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Use:
     """`op` accesses a buffer, its operand `number`, at `within` in a part.
 
@@ -46,7 +46,7 @@ class Use:
     within: Terms
 
 
-@dataclass(frozen=True)
+@frozen
 class OwnParts:
     """The parts of `buffer`, of `size` elements: iteration k uses part k."""
 

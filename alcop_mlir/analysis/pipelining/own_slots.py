@@ -8,7 +8,6 @@ written itself, so that all iterations could use one slot. Nothing is changed he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -17,6 +16,7 @@ from alcop_mlir.analysis.ir.uniformity import varies
 from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.own_fills import own_fills
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _SUBVIEW = "memref.subview"
 # Ops that access elements side by side in the last dimensions.
@@ -31,7 +31,7 @@ _OTHERS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class OwnSlots:
     """The uses of `buffer` in a loop: ops, and the operand that numbers the slot."""
 

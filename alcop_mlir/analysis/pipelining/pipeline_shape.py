@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape:
     """Slots and lookaheads of one pipelined loop, each iteration of which is a tile."""
 

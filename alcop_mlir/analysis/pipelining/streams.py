@@ -11,7 +11,6 @@ flattened into it. The reads of a step are those that its arithmetic uses.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body
@@ -22,9 +21,10 @@ from alcop_mlir.analysis.pipelining.flat_body import FlatBody, Node
 from alcop_mlir.analysis.pipelining.moves import ASYNC, Move
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Streams:
     """The parts of a pipelined loop's body; nodes in the order of the body.
 

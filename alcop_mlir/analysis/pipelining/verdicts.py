@@ -7,10 +7,10 @@ that checks one of them returns a `Refusal` where it is broken, and else None.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
+from alcop_mlir.frozen import frozen
 
 SHARED = "shared"
 REGISTER = "register"
@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
     remedy: str
 
 
-@dataclass(frozen=True)
+@frozen
 class PipelinedCopy:
     """A copy that can be pipelined.
 
@@ -37,7 +37,7 @@ class PipelinedCopy:
     form: CopyForm | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class RejectedCopy:
     """A copy that is not pipelined: see `Refusal`."""
 

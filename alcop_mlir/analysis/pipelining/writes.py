@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -34,11 +33,12 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.analysis.pipelining.copy_forms import CopyForm
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _ANY = 1 << 62  # the size of a dimension that is known at run time only
 
 
-@dataclass(frozen=True)
+@frozen
 class Write:
     """What `op` writes: along each dimension of `base` so many elements from an index.
 
@@ -167,7 +167,7 @@ def _are_apart(one: Write, other: Write) -> bool:
     return is_once and loops == others and repeated <= told
 
 
-@dataclass(frozen=True)
+@frozen
 class _Index:
     """An index: a number, what is the same in the root, and strides of its loops."""
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import Constant
 from alcop_mlir.reference.steps import Insert, Map, Reshape, Slice, Step
 
@@ -27,7 +28,7 @@ class NotUnderstood(Exception):
     """An op uses an array in a way that steps cannot express."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """A part of an array: per dimension an offset, a size and a stride."""
 

@@ -7,7 +7,6 @@ check what passes make of it (by `contractions.py`). Works on memrefs and tensor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.constant_arrays import ConstantArray, constant_array
@@ -35,6 +34,7 @@ from alcop_mlir.analysis.reference.open_sizes import (
 from alcop_mlir.analysis.reference.softmax_steps import run_softmax
 from alcop_mlir.bindings import ir
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.names import argument_name, result_name
 from alcop_mlir.reference.expressions import (
     FLOATS,
@@ -63,7 +63,7 @@ _RESHAPES = frozenset(
 ) | {"alcop.rows"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Computation:
     """The steps of a function; `unknown` is the first unsupported op, if any.
 

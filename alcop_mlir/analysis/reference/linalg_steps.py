@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.accumulator_init import starts_from_zero
@@ -27,6 +27,7 @@ from alcop_mlir.analysis.reference.scattered import Scattered, gathered_indices
 from alcop_mlir.analysis.reference.table_reads import TableRead, body_values
 from alcop_mlir.bindings import ir
 from alcop_mlir.extents import Extent
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import (
     INTEGERS,
     Argument,
@@ -105,7 +106,7 @@ def run_linalg(op: ir.Operation, values: BufferValues, allow_tf32: bool) -> None
         values.write(array, content)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Reader:
     """Adds the steps of one op; `used` are the loops of each operand's indices."""
 

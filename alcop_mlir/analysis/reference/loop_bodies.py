@@ -8,7 +8,6 @@ anew in each iteration, maybe from each other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,6 +15,7 @@ from alcop_mlir.analysis.linalg.scalar_code import expression
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, Window
 from alcop_mlir.analysis.reference.buffer_values import NotUnderstood
 from alcop_mlir.element_types import ROUNDING
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import (
     Argument,
     Expression,
@@ -29,7 +29,7 @@ Indices = tuple[int | Window | None, ...]  # a loop, a window, or 0
 _SUM_CASTS = ("arith.extf", "arith.truncf", "arith.extsi")
 
 
-@dataclass(frozen=True)
+@frozen
 class OutputExpression:
     """One output of an op.
 

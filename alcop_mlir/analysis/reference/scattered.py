@@ -10,14 +10,14 @@ is added is one element times another: zeros add nothing then.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.linalg.view import LinalgView, Window
 from alcop_mlir.analysis.reference.buffer_values import NotUnderstood
 from alcop_mlir.analysis.reference.loop_bodies import Indices, loops_of
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Scattered(Window):
     """The index `(position - tap * dilation - offset) / stride`, if that is whole."""
 

@@ -13,20 +13,20 @@ exact in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.linalg.scalar_code import expression
 from alcop_mlir.analysis.linalg.view import LinalgView
 from alcop_mlir.analysis.reference.buffer_values import NotUnderstood
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import Argument, Expression, arguments
 
 _READS = ("tensor.extract", "memref.load")
 _LOOP = "linalg.index"
 
 
-@dataclass(frozen=True)
+@frozen
 class TableRead:
     """One read of a table.
 
@@ -42,7 +42,7 @@ class TableRead:
     loops: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class BodyValues:
     """Values of a body that are no operand's elements, as arguments of expressions.
 

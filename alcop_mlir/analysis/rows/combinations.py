@@ -18,7 +18,7 @@ Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
@@ -27,6 +27,7 @@ from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.rows.warp_reductions import combining_op_of
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 
 # What compares a term with the best one so far: is the larger one looked for, and does
 # a term win that equals it? Unordered and ordered ones differ for NaN only.
@@ -56,7 +57,7 @@ _NUMBER = "linalg.index"
 _TYPES = ("f32", "f16", "bf16", "i32")  # of values, which lanes exchange
 
 
-@dataclass(frozen=True)
+@frozen
 class Terms:
     """Each output has an op that combines two terms in any order.
 
@@ -66,7 +67,7 @@ class Terms:
     ops: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Extreme:
     """The first or last of the largest or smallest terms, and where it is.
 

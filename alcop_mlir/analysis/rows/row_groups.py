@@ -21,7 +21,6 @@ launcher refuses such. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.memory import is_own_allocation, may_alias, touches_in
@@ -41,9 +40,10 @@ from alcop_mlir.analysis.rows.row_layouts import (
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.row_sizes import RowSizes
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class RowGroup:
     """Ops that can be one kernel.
 
@@ -84,7 +84,7 @@ def row_groups(block: ir.Block) -> list[RowGroup | Rejected]:
     return list(_Groups([op.operation for op in block.operations]).all())
 
 
-@dataclass(frozen=True)
+@frozen
 class _Shape:
     """The rows of a group: sizes of loops, and how an op on all elements has them.
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import BASE_ALIGNMENT
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.rows.row_members import Member
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import WARP_SIZE
 
 # Of a row, in registers of a thread: as many elements as it computes on at a time, and
@@ -38,7 +38,7 @@ _MOST_THREADS = 2**15
 _LEAST_COLUMNS = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class RowLayout:
     """How threads share a row.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,9 +9,10 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.analysis.rows.combinations import Combination
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Member:
     """An op of a group.
 

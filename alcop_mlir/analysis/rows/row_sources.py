@@ -6,14 +6,14 @@ Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.rows.row_members import Member
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """An output of a member, by the numbers of both."""
 
@@ -21,7 +21,7 @@ class Source:
     output: int
 
 
-@dataclass(frozen=True)
+@frozen
 class RowSources:
     """Where the members of a group have what they read from.
 

@@ -14,7 +14,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -38,11 +38,12 @@ from alcop_mlir.analysis.tensors.part_layouts import PartLayout
 from alcop_mlir.analysis.tensors.side_by_side import same_bodies
 from alcop_mlir.analysis.tensors.weights import values_of_weights
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 PARTS = (2, 4)  # that warps with 32 or 64 columns have in turn
 
 
-@dataclass(frozen=True)
+@frozen
 class Rotation:
     """An op that reads all parts of blocks of columns.
 
@@ -82,7 +83,7 @@ class Rotation:
         return range(first, first + self.blocks * pitch, pitch)
 
 
-@dataclass(frozen=True)
+@frozen
 class Level:
     """An op on columns of the contraction: that itself, or an element-wise one.
 
@@ -95,7 +96,7 @@ class Level:
     weights: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Pairing:
     """A contraction, the element-wise ops on all of its columns, and rotations.
 
@@ -304,7 +305,7 @@ def _leaves(columns: Any) -> Iterator[Rotation | _Read]:
                 yield rotation or read
 
 
-@dataclass(frozen=True)
+@frozen
 class _Read:
     """Which columns a view of all has: an index of its dimensions, and their sizes."""
 

@@ -12,7 +12,7 @@ contractions of two of them. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
@@ -21,11 +21,12 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.analysis.tensors.concats import is_element_wise
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 Dimensions = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Moved:
     """Elements of a value that change places: the dimensions, outer ones first.
 

@@ -8,7 +8,7 @@ copies or broadcasts, whoever else reads it. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
@@ -28,6 +28,7 @@ from alcop_mlir.analysis.tensors.repeated_elements import (
     why_not_repeated,
 )
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 # Tensors that are looked through for the contractions in front of an op.
 _MOST_FOLLOWED = 32
@@ -38,7 +39,7 @@ _INSERTIONS = ("tensor.insert", "tensor.insert_slice")
 _OVERWRITTEN = "alcop.in_place"
 
 
-@dataclass(frozen=True)
+@frozen
 class Known:
     """What was found of a function on the way down.
 

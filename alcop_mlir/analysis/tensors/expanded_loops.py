@@ -9,20 +9,20 @@ Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 Parts = tuple[tuple[int, ...], ...]  # dimensions or loops, those together that are one
 
 EXPAND = "tensor.expand_shape"
 
 
-@dataclass(frozen=True)
+@frozen
 class CollapsedOp:
     """An op with fewer loops.
 

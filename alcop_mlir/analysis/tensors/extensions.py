@@ -6,17 +6,17 @@ one or several of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 
 
-@dataclass(frozen=True)
+@frozen
 class Extension:
     """An op that widens each element of `source`.
 

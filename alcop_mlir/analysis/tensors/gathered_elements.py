@@ -10,19 +10,19 @@ there, of the elements that it reads. Changes nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise_on_tensors
 from alcop_mlir.analysis.linalg.view import LinalgView, view_of
+from alcop_mlir.frozen import frozen
 
 EXTRACT = "tensor.extract"
 _MOST_FOLLOWED = 32  # tensors that are looked through
 
 
-@dataclass(frozen=True)
+@frozen
 class LookUp:
     """An element of what an element-wise op makes, read in the body of another one.
 

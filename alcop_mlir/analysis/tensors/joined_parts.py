@@ -11,17 +11,17 @@ Sizes are known. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.tensors.linear_indices import VIEWS, Linear, indices_before
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 Indices = tuple[Linear, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Digit:
     """A part of a dimension that is taken apart: elements from `begin` on, of `size`.
 
@@ -34,7 +34,7 @@ class Digit:
     size: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Joined:
     """A view that has the elements of a concatenation.
 

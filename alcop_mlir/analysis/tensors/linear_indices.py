@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 VIEWS = (
     "tensor.expand_shape",
@@ -27,7 +27,7 @@ VIEWS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Linear:
     """The index `offset`, plus each loop times its coefficient."""
 

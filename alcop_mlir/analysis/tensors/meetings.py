@@ -12,7 +12,6 @@ Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -20,11 +19,12 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.elementwise import is_scalar_code
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view, view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _LONGEST = 64  # ops in the bodies of all that is computed between
 
 
-@dataclass(frozen=True)
+@frozen
 class Meeting:
     """An op in which results meet.
 

@@ -10,14 +10,14 @@ Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.tensors.linear_indices import Linear
+from alcop_mlir.frozen import frozen
 
 _OTHER = -1  # what is no part
 
 
-@dataclass(frozen=True)
+@frozen
 class PartLayout:
     """Which loops may be those of a rotation, and where parts of a block may lie."""
 

@@ -10,13 +10,13 @@ transposed anyway. `find_reordered` says of which operands it is so. Changes not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import filled, made_by
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view, view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 COLLAPSE = "tensor.collapse_shape"
 EXPAND = "tensor.expand_shape"
@@ -28,7 +28,7 @@ _VIEWS = (COLLAPSE, EXPAND, SLICE)
 ANY_MAPS = ("linalg.contract", "linalg.generic", "linalg.matmul")
 
 
-@dataclass(frozen=True)
+@frozen
 class Reordered:
     """An operand of which one dimension has its parts in another order.
 

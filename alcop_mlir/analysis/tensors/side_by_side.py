@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op, filled
@@ -27,13 +26,14 @@ from alcop_mlir.analysis.tensors.meetings import (
 from alcop_mlir.analysis.tensors.weights import weights_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.element_types import element_bytes
+from alcop_mlir.frozen import frozen
 
 _CONTRACTIONS = ("linalg.generic", "linalg.matmul", "linalg.contract")
 _PARTS = (2, 4)  # that warps with 32 or 64 columns have in turn
 _ALIGNED = 16  # bytes that rows of an operand begin at multiples of, for cp.async
 
 
-@dataclass(frozen=True)
+@frozen
 class Level:
     """Ops that are equal, one for each contraction, or the contractions themselves.
 
@@ -44,7 +44,7 @@ class Level:
     joined: dict[int, int]
 
 
-@dataclass(frozen=True)
+@frozen
 class Join:
     """Contractions that can be one, in the order of the program.
 
@@ -56,7 +56,7 @@ class Join:
     columns: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Interleaving:
     """Contractions whose results one element-wise op combines, in the program's order.
 
@@ -70,7 +70,7 @@ class Interleaving:
     meeting: Meeting
 
 
-@dataclass(frozen=True)
+@frozen
 class _Candidate:
     """A contraction with a matrix of the function as operand number `weight`."""
 

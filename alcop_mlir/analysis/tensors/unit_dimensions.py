@@ -7,15 +7,15 @@ only make its results, or what it reads, longer to write down. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Narrowed:
     """An op with fewer dimensions.
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
@@ -24,6 +23,7 @@ from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.linalg.scalar_code import values_at
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _PER_BYTE = 2
 _CODES = 16
@@ -32,7 +32,7 @@ _BYTES = tuple(range(-128, 128))
 _INTEGERS = ("i8", "i16", "i32", "i64")
 
 
-@dataclass(frozen=True)
+@frozen
 class Digit:
     """The number `loop floordiv step mod extent`."""
 
@@ -44,7 +44,7 @@ class Digit:
 Index = tuple[Digit, ...]  # of one dimension: digits, the highest first; () is 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Element:
     """An element of a tensor."""
 
@@ -52,7 +52,7 @@ class Element:
     index: tuple[Index, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Nibble:
     """A nibble of an element of a packed tensor; `low` is the digit that chooses it.
 
@@ -79,7 +79,7 @@ class Nibble:
         return offsets.pop() if len(offsets) == 1 else None
 
 
-@dataclass(frozen=True)
+@frozen
 class Computed:
     """What the body of an element-wise op yields for these values of its arguments."""
 

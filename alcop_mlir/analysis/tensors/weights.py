@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import defining_op
@@ -17,6 +16,7 @@ from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.updates import IN_PLACE
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 WEIGHT = "alcop.weight"
 
@@ -28,7 +28,7 @@ _DIALECTS = ("linalg.", "tensor.", "arith.", "math.")
 _ENDS = ("linalg.yield", "tensor.yield", "linalg.index")
 
 
-@dataclass(frozen=True)
+@frozen
 class Preparation:
     """What can be computed once per weights.
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, linalg, memref, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.chains.row_powers import row_powers, splat
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain
@@ -26,7 +26,7 @@ from alcop_mlir.transforms.linalg.matrices import view
 _OF_ROWS = ("maximum", "total")
 
 
-@dataclass(frozen=True)
+@frozen
 class Partials:
     """What parts leave, by name: a buffer of f32 with a dimension of parts first.
 

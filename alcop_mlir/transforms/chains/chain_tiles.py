@@ -6,8 +6,9 @@ only, and another kernel merges what parts leave.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
 
 _ROWS = MMA_F16_SHAPE[0]  # of a fragment, the least that a warp has
@@ -40,7 +41,7 @@ class TilesError(Exception):
     """Why no tiles are possible."""
 
 
-@dataclass(frozen=True)
+@frozen
 class ChainTiles:
     """Sizes of tiles.
 
@@ -61,7 +62,7 @@ class ChainTiles:
         return self.rows * self.warps
 
 
-@dataclass(frozen=True)
+@frozen
 class ChainSizes:
     """Extents of the loops of a chain, and how many matrices its batch has.
 

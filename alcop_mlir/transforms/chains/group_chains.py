@@ -36,7 +36,6 @@ alcop-tile-chains makes a kernel of the region. Writes `alcop.chain`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -44,6 +43,7 @@ from alcop_mlir.analysis.chains.chains import Chain, find_chains
 from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir, scf, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.chains.chain_ops import (
@@ -59,7 +59,7 @@ from alcop_mlir.transforms.chains.chain_ops import (
 _WITHOUT_EFFECTS = ("linalg.", "tensor.", "arith.")
 
 
-@dataclass(frozen=True)
+@frozen
 class GroupChains(Pass):
     name = "alcop-group-chains"
     anchor = "func.func"

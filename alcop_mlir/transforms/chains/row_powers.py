@@ -16,12 +16,12 @@ A weight of -inf is 0 then too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.bindings import math as math_ops
 from alcop_mlir.element_types import ELEMENT_TYPES
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 
 # ex2.approx.ftz, which 0 and infinities go through exactly.
@@ -31,7 +31,7 @@ _LARGEST_SCALE = 2.0
 _LEAST = -ELEMENT_TYPES["f32"].largest
 
 
-@dataclass(frozen=True)
+@frozen
 class RowPowers:
     """Weights are exp2(multiplier * x - offset), of rows with a maximum.
 

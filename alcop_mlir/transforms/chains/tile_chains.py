@@ -57,13 +57,13 @@ alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
 from alcop_mlir.analysis.ir.memory import VIEW_OPS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.passes.sizes import Number, product
@@ -83,7 +83,7 @@ _NAME = "chain"
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")
 
 
-@dataclass(frozen=True)
+@frozen
 class TileChains(Pass):
     name = "alcop-tile-chains"
     anchor = "func.func"

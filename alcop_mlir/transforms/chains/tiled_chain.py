@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
@@ -17,6 +16,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.sizes import Number, size_of
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.chains.chain_tiles import (
@@ -35,7 +35,7 @@ _OF_ROWS = {"elements", "maximum", "total"}  # where rows are reduced
 _OF_MAXIMA = {"start", "scale"}  # what is known of them
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """An op of a chain, and what its inputs are: the role that wrote each, or ""."""
 
@@ -48,7 +48,7 @@ class Step:
         return self.view.outputs[0]
 
 
-@dataclass(frozen=True)
+@frozen
 class LoopNumbers:
     """Sizes of loops: ints where they are known, else values of the host function."""
 
@@ -63,7 +63,7 @@ class LoopNumbers:
         return {"m": self.m, "n": self.n, "k": self.k, "d": self.d}[letter]
 
 
-@dataclass(frozen=True)
+@frozen
 class TiledChain:
     """A region with the ops of a chain.
 

@@ -5,18 +5,18 @@ Tiles in which every row sees every column, and which exist as a whole, come fir
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.chains.visible_columns import Columns, Linear, compared
 from alcop_mlir.analysis.ir.loops import constant, defining_op
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """Columns that a loop goes over in tiles; all exist and are seen if `is_whole`."""
 

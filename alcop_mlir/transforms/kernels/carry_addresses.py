@@ -30,7 +30,6 @@ alcop-lower-to-nvvm, which makes pointers of addresses. Reads and writes no attr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +55,7 @@ from alcop_mlir.analysis.ir.loops import (
 )
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -65,7 +65,7 @@ _POINTER, _GLOBAL_POINTER = "!llvm.ptr", "!llvm.ptr<1>"
 _DESCRIPTOR = "!llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>"
 
 
-@dataclass(frozen=True)
+@frozen
 class CarryAddresses(Pass):
     name = "alcop-carry-addresses"
 
@@ -77,7 +77,7 @@ class CarryAddresses(Pass):
                 ended += _carry(loop, groups, ended)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Ended:
     """An address after the loop that carries it, which serves `group`."""
 
@@ -86,7 +86,7 @@ class _Ended:
     address: Any
 
 
-@dataclass(frozen=True)
+@frozen
 class _Route:
     """How an address goes through an iteration.
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.loops import constant, made_by
 from alcop_mlir.analysis.ir.symbols import name_of, top_level
@@ -38,6 +37,7 @@ from alcop_mlir.analysis.pipelining.moves import is_plain_transfer
 from alcop_mlir.bindings import ir, llvm, passmanager, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
@@ -99,7 +99,7 @@ _CAST = "builtin.unrealized_conversion_cast"
 DYNAMIC_SHARED_ALIGNMENT = 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class LowerToNvvm(Pass):
     name = "alcop-lower-to-nvvm"
     anchor = "builtin.module"

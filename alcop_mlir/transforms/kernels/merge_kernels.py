@@ -21,7 +21,6 @@ alcop-lower-to-nvvm, so that equal kernels are lowered once. Reads and writes no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
@@ -34,13 +33,14 @@ from alcop_mlir.analysis.ir.symbols import (
 )
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 _KERNEL, _GLOBAL = "gpu.func", "memref.global"
 _Symbol = tuple[str, str]  # of a gpu.module, and of a kernel in it
 
 
-@dataclass(frozen=True)
+@frozen
 class MergeKernels(Pass):
     name = "alcop-merge-kernels"
     anchor = "builtin.module"

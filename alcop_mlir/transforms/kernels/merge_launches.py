@@ -27,7 +27,6 @@ the functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -37,6 +36,7 @@ from alcop_mlir.analysis.ir.symbols import name_of, text_of, top_level, unused_n
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import func, ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
@@ -44,7 +44,7 @@ from alcop_mlir.transforms.tiling.thread_points import KERNEL
 _LAUNCH = "gpu.launch"
 
 
-@dataclass(frozen=True)
+@frozen
 class MergeLaunches(Pass):
     name = "alcop-merge-launches"
     anchor = "builtin.module"
@@ -64,7 +64,7 @@ class MergeLaunches(Pass):
                 one.function.erase()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Outlined:
     """A launch, the function that it would be, and what the host would call it with."""
 

@@ -44,7 +44,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -62,6 +61,7 @@ from alcop_mlir.bindings import arith, gpu, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.target import TENSOR_MAP_ALIGNMENT
@@ -83,7 +83,7 @@ _POINTER = "!llvm.ptr"
 _RESERVED = ("WARP_SZ",)  # PTX's one constant that looks like an identifier
 
 
-@dataclass(frozen=True)
+@frozen
 class OutlineKernels(Pass):
     name = "alcop-outline-kernels"
     anchor = "builtin.module"

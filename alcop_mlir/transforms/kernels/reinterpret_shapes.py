@@ -16,17 +16,16 @@ of along each dimension. Reads, writes and erases no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class ReinterpretShapes(Pass):
     name = "alcop-reinterpret-shapes"
     anchor = "any"

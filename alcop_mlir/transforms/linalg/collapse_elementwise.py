@@ -34,6 +34,7 @@ from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts
 from alcop_mlir.analysis.linalg.view import Operand, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
@@ -42,7 +43,7 @@ _COLLAPSE = "memref.collapse_shape"
 _Parts = tuple[tuple[int, ...], ...]  # of a memref's dimensions
 
 
-@dataclass(frozen=True)
+@frozen
 class CollapseElementwise(Pass):
     name = "alcop-collapse-elementwise"
     anchor = "func.func"
@@ -106,7 +107,7 @@ def _collapse_users(memref: ir.Value, parts: _Parts, views: _Views) -> None:
                 pending.append(output)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Operand:
     """An operand as it will be: the parts of its dimensions, and the loops of these."""
 

@@ -16,7 +16,6 @@ Runs before alcop-raise-contractions. Reads and writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES, loop_letters
@@ -24,6 +23,7 @@ from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.analysis.linalg.loop_groups import loop_groups
 from alcop_mlir.analysis.linalg.view import LinalgView, Loops, Operand, linalg_view
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
@@ -33,7 +33,7 @@ _KINDS = "iterator_types"
 _Groups = Sequence[Sequence[int]]
 
 
-@dataclass(frozen=True)
+@frozen
 class CollapseLoops(Pass):
     name = "alcop-collapse-loops"
     anchor = "func.func"

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import BASE_ALIGNMENT, element_bytes
@@ -47,6 +46,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects.values import to_attribute
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -59,7 +59,7 @@ _LAYOUT_AGNOSTIC = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class DropOffsets(Pass):
     name = "alcop-drop-offsets"
     anchor = "builtin.module"

@@ -14,17 +14,17 @@ Runs before bufferization. Reads and writes no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class FillConstants(Pass):
     name = "alcop-fill-constants"
     anchor = "func.func"

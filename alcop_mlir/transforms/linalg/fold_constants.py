@@ -19,7 +19,6 @@ is left, as any constant. Reads and writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -33,11 +32,12 @@ from alcop_mlir.analysis.linalg.constant_values import (
     elements_attribute,
 )
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class FoldConstants(Pass):
     name = "alcop-fold-constants"
     anchor = "builtin.module"

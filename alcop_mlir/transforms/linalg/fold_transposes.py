@@ -14,7 +14,6 @@ transpose. Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -22,13 +21,14 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.analysis.tensors.row_orders import ANY_MAPS, folds
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _TRANSPOSE = "linalg.transpose"
 
 
-@dataclass(frozen=True)
+@frozen
 class FoldTransposes(Pass):
     name = "alcop-fold-transposes"
     anchor = "func.func"

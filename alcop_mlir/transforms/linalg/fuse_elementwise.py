@@ -25,7 +25,6 @@ alcop-tile-to-blocks erases it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -36,10 +35,11 @@ from alcop_mlir.analysis.rows.row_epilogues import WHY, for_rows
 from alcop_mlir.analysis.rows.row_groups import RowGroup, row_groups
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
-@dataclass(frozen=True)
+@frozen
 class FuseElementwise(Pass):
     name = "alcop-fuse-elementwise"
     anchor = "func.func"

@@ -26,7 +26,6 @@ Reads and writes no attributes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -40,11 +39,12 @@ from alcop_mlir.analysis.linalg.operand_fusion import (
 from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transforms
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
-@dataclass(frozen=True)
+@frozen
 class FuseProducers(Pass):
     name = "alcop-fuse-producers"
     anchor = "func.func"

@@ -15,16 +15,16 @@ writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class GeneralizeGathers(Pass):
     name = "alcop-generalize-gathers"
     anchor = "func.func"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -20,10 +19,11 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.ir.promises import row_alignment
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 
 
-@dataclass(frozen=True)
+@frozen
 class Size:
     """Extent of a loop.
 

@@ -21,7 +21,6 @@ op keeps), and what the copies that bufferization made read. Reads both attribut
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -30,11 +29,12 @@ from alcop_mlir.analysis.linalg.elementwise import Elementwise, elementwise
 from alcop_mlir.analysis.linalg.elementwise_chains import find_link
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.merged_elementwise import merged
 
 
-@dataclass(frozen=True)
+@frozen
 class MergeElementwise(Pass):
     name = "alcop-merge-elementwise"
     anchor = "func.func"

@@ -19,7 +19,6 @@ alcop-launch-loops. Reads and writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import given
@@ -35,11 +34,12 @@ from alcop_mlir.analysis.linalg.elementwise import (
 )
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, linalg, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
-@dataclass(frozen=True)
+@frozen
 class MergePaddings(Pass):
     name = "alcop-merge-paddings"
     anchor = "func.func"
@@ -72,7 +72,7 @@ class MergePaddings(Pass):
         return None if fill is None else _Padding(buffer, part, fill, copy)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Padding:
     """An op that writes `part` of a buffer, and the fill of all of it before."""
 

@@ -20,16 +20,16 @@ Runs after bufferization and before alcop-separate-results. Reads and erases
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.updates import IN_PLACE, updated_arguments
 from alcop_mlir.bindings import func, ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class PlaceResults(Pass):
     name = "alcop-place-results"
     anchor = "func.func"

@@ -14,15 +14,14 @@ Runs before one-shot-bufferize, the last reader of `bufferization.writable`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 WRITABLE = "bufferization.writable"
 
 
-@dataclass(frozen=True)
+@frozen
 class ProtectArguments(Pass):
     name = "alcop-protect-arguments"
     anchor = "func.func"

@@ -39,7 +39,6 @@ for alcop-launch-loops and for messages.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.rejected import Rejected
@@ -53,11 +52,12 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.target import DEFAULT_TARGET, TARGETS, Target, find_target
 
 
-@dataclass(frozen=True)
+@frozen
 class RaiseContractions(Pass):
     name = "alcop-raise-contractions"
     anchor = "func.func"

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -72,6 +71,7 @@ from alcop_mlir.analysis.linalg.window_matrices import (
 )
 from alcop_mlir.bindings import ir, linalg, memref
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
@@ -84,7 +84,7 @@ from alcop_mlir.transforms.linalg.transposed_copies import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class RaiseConvolutions(Pass):
     name = "alcop-raise-convolutions"
     anchor = "func.func"

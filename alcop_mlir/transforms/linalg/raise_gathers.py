@@ -24,7 +24,6 @@ Runs after alcop-collapse-loops and before alcop-raise-contractions. Reads and w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_before, reaches_only_operands, writes
@@ -34,12 +33,13 @@ from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.row_copies import RowCopy, row_copy
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
 
 
-@dataclass(frozen=True)
+@frozen
 class RaiseGathers(Pass):
     name = "alcop-raise-gathers"
     anchor = "func.func"

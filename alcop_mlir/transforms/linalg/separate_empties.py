@@ -25,17 +25,17 @@ Runs before bufferization. Reads and writes no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 _INTO = 1  # the operand of a tensor.insert_slice that it writes a piece into
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparateEmpties(Pass):
     name = "alcop-separate-empties"
     anchor = "func.func"

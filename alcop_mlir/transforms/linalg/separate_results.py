@@ -25,13 +25,13 @@ attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.extents import groups_of
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -39,7 +39,7 @@ _EXPAND = "memref.expand_shape"
 _COLLAPSE = "memref.collapse_shape"
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparateResults(Pass):
     name = "alcop-separate-results"
     anchor = "func.func"

@@ -33,7 +33,6 @@ Runs before alcop-raise-convolutions, which makes contractions of the phases. Wr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -49,6 +48,7 @@ from alcop_mlir.analysis.linalg.phases import (
 )
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import ir, linalg, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.passes.sizes import Number
@@ -57,7 +57,7 @@ from alcop_mlir.transforms.linalg.convolution_code import erase_paddings, with_b
 _Margins = Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitPhases(Pass):
     name = "alcop-split-phases"
     anchor = "func.func"

@@ -22,11 +22,10 @@ Reads `alcop.noalias`, `alcop.pipeline` and `alcop.op`; writes and erases no att
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.bindings import ir
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.verifier.check import check
 from alcop_mlir.verifier.plans import check_plans
@@ -34,7 +33,7 @@ from alcop_mlir.verifier.promises import check_promises
 from alcop_mlir.verifier.rings.check import UNKNOWN_TEXT, check_rings, in_text
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckPipelines(Pass):
     name = "alcop-check-pipelines"
     anchor = "any"

@@ -50,7 +50,7 @@ alcop-unroll-steady-state may unroll by that number without a remainder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body, remaining_extents
@@ -71,6 +71,7 @@ from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.analysis.pipelining.streams import Streams, separate
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.async_copies import create_group
 from alcop_mlir.transforms.pipelining.executable import (
@@ -84,7 +85,7 @@ from alcop_mlir.transforms.pipelining.rearranging import rearrange
 from alcop_mlir.transforms.pipelining.rotation import rotate
 
 
-@dataclass(frozen=True)
+@frozen
 class ExpandPipelines(Pass):
     name = "alcop-expand-pipelines"
     anchor = "any"
@@ -98,7 +99,7 @@ class ExpandPipelines(Pass):
             _expand(loop)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Asked:
     """What is known of a planned loop before any is expanded.
 

@@ -22,7 +22,6 @@ Runs before alcop-plan-pipelines, after canonicalize and cse. Reads and writes n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.index_terms import Terms
@@ -31,11 +30,12 @@ from alcop_mlir.analysis.pipelining.barriers import is_run_by_all, needs_barrier
 from alcop_mlir.analysis.pipelining.own_parts import OwnParts, parts_in
 from alcop_mlir.analysis.pipelining.own_slots import OwnSlots, slots_in
 from alcop_mlir.bindings import gpu, ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class FoldSlots(Pass):
     name = "alcop-fold-slots"
     anchor = "any"

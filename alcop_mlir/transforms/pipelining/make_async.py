@@ -32,7 +32,6 @@ it. Reads no `alcop` attributes; writes `alcop.group`, as alcop-place-waits does
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -52,6 +51,7 @@ from alcop_mlir.analysis.pipelining.moves import (
 )
 from alcop_mlir.analysis.pipelining.writes import meetings
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.transforms.pipelining.async_copies import (
     create_group,
@@ -60,7 +60,7 @@ from alcop_mlir.transforms.pipelining.async_copies import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class MakeAsync(Pass):
     name = "alcop-make-async"
     anchor = "any"
@@ -81,7 +81,7 @@ class MakeAsync(Pass):
             _make_async(group)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Group:
     """Copies that are in flight together, and the op before which they have landed."""
 

@@ -24,7 +24,6 @@ becomes the value that alcop-plan-pipelines would have written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops, memory
@@ -41,12 +40,13 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import FILL, STORE
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
 
-@dataclass(frozen=True)
+@frozen
 class MultiBuffer(Pass):
     name = "alcop-multi-buffer"
     anchor = "any"

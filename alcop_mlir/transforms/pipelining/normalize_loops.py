@@ -15,11 +15,10 @@ Runs before alcop-plan-pipelines and canonicalize. Keeps attributes of loops.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.loops import body as body_of
 from alcop_mlir.analysis.ir.loops import bounds, init_args, loops_in
 from alcop_mlir.bindings import arith, ir, scf
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -27,7 +26,7 @@ _UNSIGNED = "unsignedCmp"
 _INDEX_BITS = 64
 
 
-@dataclass(frozen=True)
+@frozen
 class NormalizeLoops(Pass):
     name = "alcop-normalize-loops"
     anchor = "any"

@@ -20,8 +20,6 @@ readable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.kernels import is_kernel
 from alcop_mlir.analysis.ir.loops import is_loop
 from alcop_mlir.analysis.ir.walk import walk
@@ -29,6 +27,7 @@ from alcop_mlir.analysis.pipelining.barriers import meets
 from alcop_mlir.analysis.pipelining.commit_groups import Unknown, younger_groups
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.async_copies import create_group, wait_for
 
@@ -37,7 +36,7 @@ _WAIT, _RELEASE = "alcop.consumer_wait", "alcop.consumer_release"
 _RUN_ONCE = ("func.func", "builtin.module")
 
 
-@dataclass(frozen=True)
+@frozen
 class PlaceWaits(Pass):
     name = "alcop-place-waits"
     anchor = "any"

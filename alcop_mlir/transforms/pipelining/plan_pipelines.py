@@ -40,7 +40,6 @@ and `alcop.op`, which alcop-expand-pipelines erases, and on a `gpu.launch`
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +62,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import no_wgmma
 from alcop_mlir.schedule import (
@@ -78,7 +78,7 @@ from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 TAILS = ("predicated", "wrap")
 
 
-@dataclass(frozen=True)
+@frozen
 class PlanPipelines(Pass):
     name = "alcop-plan-pipelines"
     anchor = "any"

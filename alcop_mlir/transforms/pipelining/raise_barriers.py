@@ -12,14 +12,13 @@ attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class RaiseBarriers(Pass):
     name = "alcop-raise-barriers"
     anchor = "any"

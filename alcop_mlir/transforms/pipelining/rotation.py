@@ -15,7 +15,6 @@ iterations is moved before the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,12 +29,13 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.pipelining.fetches import use_ends
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
 
 
 # Ops are named by their first result: an op's hash changes with its operands.
-@dataclass(frozen=True)
+@frozen
 class Rotated:
     """A loop some of whose loads run early.
 

@@ -20,7 +20,6 @@ Runs before alcop-plan-pipelines, after canonicalize and cse. Reads and writes n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -32,12 +31,13 @@ from alcop_mlir.analysis.pipelining.copy_forms import copy_form
 from alcop_mlir.analysis.pipelining.own_fills import elements_filled, own_fills
 from alcop_mlir.analysis.pipelining.shared_size import shared_bytes, shared_limit
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.pipelining.own_buffers import give_own_buffer
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparateBuffers(Pass):
     name = "alcop-separate-buffers"
     anchor = "any"

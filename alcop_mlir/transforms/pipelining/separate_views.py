@@ -23,7 +23,6 @@ Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +33,7 @@ from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.ir.memory import is_workgroup, size_in_bytes
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -41,7 +41,7 @@ _VIEW = "memref.view"
 _CALLS = ("func.call", "llvm.call")
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparateViews(Pass):
     name = "alcop-separate-views"
     anchor = "any"
@@ -55,7 +55,7 @@ class SeparateViews(Pass):
                 _separate(makers, views)
 
 
-@dataclass(frozen=True)
+@frozen
 class _View:
     """A view of the bytes from `first` to before `end`."""
 

@@ -31,8 +31,6 @@ Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.synchronisation import GROUP
 from alcop_mlir.analysis.ir.walk import walk
@@ -45,11 +43,12 @@ from alcop_mlir.analysis.pipelining.guards import (
     is_guard,
 )
 from alcop_mlir.bindings import ir, scf
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitGuards(Pass):
     name = "alcop-split-guards"
     anchor = "any"

@@ -17,13 +17,13 @@ multiple of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.plan_attributes import UNROLL
@@ -32,7 +32,7 @@ MAX_FRAGMENT_STEPS = 16  # as MAX_CARRIED_STEPS of the plan
 _FRAGMENT_OPS = ("nvgpu.mma.sync", "nvgpu.ldmatrix")
 
 
-@dataclass(frozen=True)
+@frozen
 class UnrollSteadyState(Pass):
     name = "alcop-unroll-steady-state"
     anchor = "any"
@@ -112,7 +112,7 @@ def _unroll_by(loop: ir.Operation, factor: int) -> None:
     loop.erase()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Counter:
     """A ring counter: a carried value that counts from `start` modulo `period`."""
 

@@ -24,7 +24,6 @@ erases it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -41,6 +40,7 @@ from alcop_mlir.analysis.pipelining.plans.kernel_plan import KernelPlan, Limits
 from alcop_mlir.analysis.pipelining.plans.plan import plan_kernel
 from alcop_mlir.analysis.pipelining.verdicts import SHARED
 from alcop_mlir.bindings import arith, ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.own_buffers import give_own_buffer
@@ -50,7 +50,7 @@ _STAGES = (2, 2)
 _UNLIMITED = 2**62  # bytes
 
 
-@dataclass(frozen=True)
+@frozen
 class VersionLoops(Pass):
     name = "alcop-version-loops"
     anchor = "any"

@@ -23,7 +23,6 @@ alcop-plan-pipelines. Reads `alcop.schedule`, and writes no attributes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -35,6 +34,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import WGMMA, Schedule
@@ -44,7 +44,7 @@ _DIMENSIONS = 3
 _ALONE = 2  # warpgroups that compute: with the one that copies they fill an SM
 
 
-@dataclass(frozen=True)
+@frozen
 class MakePersistent(Pass):
     name = "alcop-make-persistent"
     anchor = "func.func"

@@ -6,10 +6,10 @@ and two instructions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.roles.tensor_loads import Barriers, RemoteBarriers
 
@@ -24,7 +24,7 @@ def to_index(value: ir.Value) -> Any:
     return arith.index_castui(ir.IndexType.get(), value)
 
 
-@dataclass(frozen=True)
+@frozen
 class Ring:
     """The slots that one role fills and the other reads, in turn.
 
@@ -57,7 +57,7 @@ class Ring:
         return arith.select(wraps, begun, following), arith.xori(parity, wraps)
 
 
-@dataclass(frozen=True)
+@frozen
 class Signal:
     """How a warp says that it has read a slot.
 
@@ -74,7 +74,7 @@ class Signal:
         build.branch(speaks, lambda: self.to.arrive(to_index(slot)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Turns:
     """Two groups of warps that take tiles in turn; the loop of one is run at a time.
 

@@ -67,7 +67,6 @@ plans without roles. Reads and erases `alcop.pipeline` and `alcop.op`. Writes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
@@ -88,6 +87,7 @@ from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import arith, gpu, ir, nvvm
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE, WARPGROUP
@@ -110,7 +110,7 @@ _THREAD = 3  # argument of its body: the number of the thread along x
 _BLOCK_X = 9  # argument: threads along x
 
 
-@dataclass(frozen=True)
+@frozen
 class SpecializeWarps(Pass):
     name = "alcop-specialize-warps"
     anchor = "any"

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import resources
@@ -56,6 +55,7 @@ from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
 from alcop_mlir.bindings import ir, nvvm
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.target import (
@@ -73,7 +73,7 @@ _ALLOC = "memref.alloc"
 _MOST_SLOTS = 2  # of a warp: one is filled while the other is read
 
 
-@dataclass(frozen=True)
+@frozen
 class StoreTiles(Pass):
     name = "alcop-store-tiles"
     anchor = "func.func"
@@ -90,7 +90,7 @@ class StoreTiles(Pass):
                 _store_tiles(launch, target)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Store:
     """A store of a warp's tile, and the box of its first portion."""
 

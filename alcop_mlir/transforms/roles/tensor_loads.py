@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -18,6 +17,7 @@ from alcop_mlir.analysis.ir.slices import captured
 from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 
 # Nanoseconds that a try_wait may sleep before it looks again: PTX ISA,
@@ -60,7 +60,7 @@ def _on_host(value: ir.Value, launch: ir.Operation, known: dict[Any, Any]) -> An
     return known[value]
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorLoad:
     """The loads of a tile into a slot of the buffer that `target` is a view of.
 
@@ -152,7 +152,7 @@ def summed(parts: Sequence[Any], mapping: Mapping[Any, Any]) -> Any:
     return build.add(total, number) if number else total
 
 
-@dataclass(frozen=True)
+@frozen
 class Barriers:
     """An mbarrier for each slot of a ring."""
 
@@ -190,7 +190,7 @@ class Barriers:
         nvgpu.mbarrier_try_wait_parity(self.group, parity, build.index(_TICKS), slot)
 
 
-@dataclass(frozen=True)
+@frozen
 class RemoteBarriers:
     """The mbarriers of a ring in another block of the cluster.
 
@@ -213,7 +213,7 @@ class RemoteBarriers:
         nvvm.MBarrierArriveOp(address.result)
 
 
-@dataclass(frozen=True)
+@frozen
 class Cluster:
     """The blocks of a cluster, as one of them sees it.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.layout.stored_boxes import ROWS
 from alcop_mlir.analysis.layout.tensor_boxes import TensorBoxes
 from alcop_mlir.bindings import arith, ir, nvgpu, nvvm, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.roles.tensor_loads import summed
 
@@ -16,7 +16,7 @@ _SHARED_PROXY = "#nvvm.proxy_kind<async.shared>"
 _OF_BLOCK = "#nvvm.shared_space<cta>"
 
 
-@dataclass(frozen=True)
+@frozen
 class StagedStore:
     """The store of a warp's tile, in portions that pass through slots of the warp.
 

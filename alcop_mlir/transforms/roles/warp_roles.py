@@ -6,7 +6,6 @@ Both go through the iterations of one loop, and through the slots of one ring.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import (
@@ -22,6 +21,7 @@ from alcop_mlir.analysis.ir.slices import backward_slice, captured
 from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.bindings import arith, ir, nvvm
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.roles.role_rings import (
     Ring,
@@ -36,7 +36,7 @@ from alcop_mlir.transforms.roles.tensor_loads import Cluster, TensorLoad
 Mapped = dict[Any, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A loop and what is around it.
 
@@ -79,7 +79,7 @@ class Frame:
         return build.add(lower, build.mul(to_index(number), step))
 
 
-@dataclass(frozen=True)
+@frozen
 class CopyingRole:
     """One thread that fills slot after slot, as far as these are free."""
 
@@ -163,7 +163,7 @@ class CopyingRole:
         return sorted(found - {self.ring.counter})
 
 
-@dataclass(frozen=True)
+@frozen
 class ComputingRole:
     """Warps that read slot after slot, as these are filled, and free them.
 

@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from alcop_mlir import resources
 from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.resources import LARGEST_NARROW, Resources
 from alcop_mlir.schedule import (
     CHOSEN_RASTER,
@@ -83,7 +84,7 @@ def check_fits(contraction: Contraction, target: Target, schedule: Schedule) -> 
     _Choice(contraction, target).check(schedule)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Choice:
     """The choice of a schedule for one contraction on one target."""
 

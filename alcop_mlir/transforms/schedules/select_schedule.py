@@ -48,7 +48,6 @@ alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -58,6 +57,7 @@ from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import Partial
 from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 _warned: set[str] = set()  # of records: once, however many functions ask for them
 
 
-@dataclass(frozen=True)
+@frozen
 class SelectSchedule(Pass):
     name = "alcop-select-schedule"
     anchor = "func.func"

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import divisor
 from alcop_mlir.analysis.ir.extents import extent_divisor
 from alcop_mlir.bindings import ir, memref, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 
 # Operand number of the memref; its indices follow.
 _ACCESSES = {"memref.load": 0, "vector.load": 0, "memref.store": 1, "vector.store": 1}
 
 
-@dataclass(frozen=True)
+@frozen
 class Bounds:
     """The bounds of `buffer`.
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import ThreadBlock
 from alcop_mlir.analysis.layout.distribution import Distribution
 from alcop_mlir.bindings import arith, gpu, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import SHARED_BANK_BYTES, SHARED_BANKS
 
 WAVE_BYTES = SHARED_BANKS * SHARED_BANK_BYTES  # shared memory written at once
 
 
-@dataclass(frozen=True)
+@frozen
 class Index:
     """Offset of a chunk along one dimension: `base` plus the constant `shift`.
 
@@ -53,7 +54,7 @@ class Index:
         return build.plus(build.least(self.base, self.below(last)), self.shift)
 
 
-@dataclass(frozen=True)
+@frozen
 class ChunkOffsets:
     """Offsets of a thread's chunks by round; whether it has one in the last round."""
 

@@ -8,7 +8,6 @@ and `count` how many of its elements are there, None for all.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alcop_mlir.analysis.layout.distribution import (
@@ -19,6 +18,7 @@ from alcop_mlir.analysis.layout.distribution import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index
 from alcop_mlir.transforms.tensor_cores.row_elements import RowElements
@@ -43,7 +43,7 @@ def source_of(
     return TileSource(copy, distribution)
 
 
-@dataclass(frozen=True)
+@frozen
 class TileSource:
     """A memref that the tile begins at the beginning of."""
 
@@ -74,7 +74,7 @@ class TileSource:
         return _count(_left(column, size, self.chunk), self.is_inside(outer))
 
 
-@dataclass(frozen=True)
+@frozen
 class GatheredSource:
     """Rows of a memref at offsets of their own."""
 

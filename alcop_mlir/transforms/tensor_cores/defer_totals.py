@@ -19,8 +19,6 @@ alcop-lower-mma reads and erases.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir import loops
 from alcop_mlir.analysis.ir.kernels import enclosing
 from alcop_mlir.analysis.ir.walk import walk
@@ -28,10 +26,11 @@ from alcop_mlir.analysis.layout.carried_totals import carried_total
 from alcop_mlir.analysis.layout.fragments import CONTRACT
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class DeferTotals(Pass):
     name = "alcop-defer-totals"
 

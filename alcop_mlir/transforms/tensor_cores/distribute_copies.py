@@ -34,7 +34,6 @@ attributes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +55,7 @@ from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
@@ -74,7 +74,7 @@ from alcop_mlir.transforms.tensor_cores.row_elements import RowElements
 LOADS_IN_FLIGHT = 16
 
 
-@dataclass(frozen=True)
+@frozen
 class DistributeCopies(Pass):
     name = "alcop-distribute-copies"
 
@@ -102,7 +102,7 @@ class DistributeCopies(Pass):
         drop_vectors(carriers, elements)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Work:
     """A copy to distribute."""
 

@@ -11,12 +11,13 @@ in turn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import address_alignment, divisor, element_bytes
 from alcop_mlir.analysis.layout.fragment_layout import FragmentLayout
 from alcop_mlir.bindings import gpu, ir, memref, nvvm, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -27,7 +28,7 @@ PIECE_COLUMNS = 8  # of an accumulator piece
 Indices = Sequence[Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Pieces:
     """The fragments of one matrix, row by row of its layout."""
 
@@ -53,7 +54,7 @@ def neighbours(layout: FragmentLayout) -> int:
     return 4 if "n" in layout.interleaved else 2
 
 
-@dataclass(frozen=True)
+@frozen
 class AccumulatorLane:
     """A lane's part of accumulators distributed as `layout`; index values."""
 
@@ -105,7 +106,7 @@ def lane(threads: int) -> Any:
     return build.rem(thread, WARP_SIZE)
 
 
-@dataclass(frozen=True)
+@frozen
 class AccumulatorSource:
     """Memory that accumulators are read from, and the indices of the first element.
 
@@ -157,7 +158,7 @@ def load_accumulators(
     return pieces(layout, kind, found)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Loads:
     """Loads of `count` neighbours of a row, built once: rows may be broadcast."""
 

@@ -9,11 +9,11 @@ lanes; selects choose the word that a lane sends, and the register of what it re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import element_bytes
 from alcop_mlir.bindings import arith, ir, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import SECTOR_BYTES
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
@@ -66,7 +66,7 @@ def store_accumulators(
         store_staged(fragments, target, indices, stage)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Store:
     """Pieces at `offsets` of a matrix that begins at `indices` of `target`."""
 
@@ -172,7 +172,7 @@ class _Store:
         build.store(vector.bitcast(kind, build.vector_of(words)), self.target, at)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Quad:
     """A lane's place in its quad, and where the first row of it begins."""
 

@@ -6,7 +6,6 @@ values are held so, `analysis/layout/carried_totals.py` says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import loops
@@ -16,6 +15,7 @@ from alcop_mlir.analysis.layout.fragments import Fragments
 from alcop_mlir.analysis.layout.reshapes import REDUCE
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tensor_cores.fragment_access import (
     Pieces,
@@ -24,7 +24,7 @@ from alcop_mlir.transforms.tensor_cores.fragment_access import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class LaneTotals:
     """The values of a kernel that are lanes' own totals."""
 

@@ -21,20 +21,20 @@ writes and erases no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.kernels import ThreadBlock, enclosing
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.distribution import GATHERS, row_width
 from alcop_mlir.bindings import gpu, ir, memref, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _AXES = (gpu.Dimension.z, gpu.Dimension.y, gpu.Dimension.x)
 
 
-@dataclass(frozen=True)
+@frozen
 class LowerGathers(Pass):
     name = "alcop-lower-gathers"
     anchor = "any"

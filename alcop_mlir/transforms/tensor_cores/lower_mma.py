@@ -70,6 +70,7 @@ from alcop_mlir.analysis.layout.warpgroups import reads_memory
 from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
@@ -113,7 +114,7 @@ from alcop_mlir.transforms.tensor_cores.warpgroup_products import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class LowerMma(Pass):
     name = "alcop-lower-mma"
 

@@ -27,7 +27,6 @@ fold-memref-alias-ops. Reads and erases `alcop.rectangles`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import constant
@@ -35,6 +34,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
@@ -48,7 +48,7 @@ _ACCESSES = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class LowerRows(Pass):
     name = "alcop-lower-rows"
     anchor = "func.func"

@@ -13,7 +13,6 @@ which canonicalize removes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import body
@@ -25,6 +24,7 @@ from alcop_mlir.analysis.layout.row_vectors import (
     vectors_behind,
 )
 from alcop_mlir.bindings import ir, scf, ub
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index
 from alcop_mlir.transforms.tensor_cores.row_elements import RowElements, row_key
@@ -32,7 +32,7 @@ from alcop_mlir.transforms.tensor_cores.row_elements import RowElements, row_key
 _BOUNDS = 3  # operands of an scf.for before the first values that it carries
 
 
-@dataclass(frozen=True)
+@frozen
 class Carrier:
     """A loop or choice with elements of vectors that it carries or yields.
 

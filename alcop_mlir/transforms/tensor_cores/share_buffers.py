@@ -23,20 +23,19 @@ with equal numbers begin at the same address.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.buffer_spans import Shared, shared_in_turn
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.layout.staging import OVERLAID, SHARES
 from alcop_mlir.bindings import gpu, ir, nvvm
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _COPY = "nvgpu.device_async_copy"
 
 
-@dataclass(frozen=True)
+@frozen
 class ShareBuffers(Pass):
     name = "alcop-share-buffers"
 

@@ -26,7 +26,7 @@ Runs after alcop-tile-to-blocks, and before canonicalize and alcop-plan-pipeline
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,7 @@ from alcop_mlir.analysis.layout.distribution import (
 from alcop_mlir.analysis.layout.row_vectors import not_by_rows
 from alcop_mlir.bindings import ir, ub
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.resources import MOST_ELEMENT_REGISTERS, element_registers
@@ -63,7 +64,7 @@ _GATHER = "alcop.gather"
 _COPIES = ("memref.copy", "alcop.copy", _GATHER)
 
 
-@dataclass(frozen=True)
+@frozen
 class StageCopies(Pass):
     name = "alcop-stage-copies"
 
@@ -89,7 +90,7 @@ class StageCopies(Pass):
         drop_vectors(carriers, elements)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Work:
     """A copy to make loads and stores of, and how threads share its words."""
 

@@ -30,6 +30,7 @@ from alcop_mlir.analysis.layout.staging import (
     warps_beside,
 )
 from alcop_mlir.bindings import arith, gpu, ir, memref, nvvm
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import SECTOR_BYTES, WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.copy_offsets import WAVE_BYTES
@@ -54,7 +55,7 @@ _WIDEST_BYTES = 8  # of one lane's store: rows of a warp's tile are short
 _IN_FLIGHT = 8  # elements loaded before the first of them is stored
 
 
-@dataclass(frozen=True)
+@frozen
 class Stage:
     """A part of a buffer per warp for some rows of the output; numbers of warp, lane.
 

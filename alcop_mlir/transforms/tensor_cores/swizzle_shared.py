@@ -23,7 +23,6 @@ arithmetic. Reads `alcop.boxes`; writes and erases no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.layout.swizzle import (
@@ -37,11 +36,12 @@ from alcop_mlir.analysis.layout.swizzle import (
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class SwizzleShared(Pass):
     name = "alcop-swizzle-shared"
 

@@ -13,7 +13,6 @@ layout of B, and waits after each of its ops (docs/upstream.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -29,6 +28,7 @@ from alcop_mlir.bindings import arith, ir, llvm, memref, nvvm, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.element_types import ELEMENT_TYPES
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M
 from alcop_mlir.transforms.tensor_cores.fragment_access import Pieces, elements, words
@@ -46,7 +46,7 @@ def warpgroup_number(thread: ir.Value) -> Any:
     return arith.shrui(build.warp_number(thread), build.i32(WARPGROUP.bit_length() - 1))
 
 
-@dataclass(frozen=True)
+@frozen
 class Tile:
     """An operand in memory.
 

@@ -24,7 +24,6 @@ writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import block_of, defining_op, is_inside
@@ -32,6 +31,7 @@ from alcop_mlir.analysis.ir.slices import is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir, linalg, memref, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
@@ -39,7 +39,7 @@ from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_m
 _READS = ("memref.load", "tensor.extract")
 
 
-@dataclass(frozen=True)
+@frozen
 class BoxScalars(Pass):
     name = "alcop-box-scalars"
     anchor = "builtin.module"

@@ -15,10 +15,9 @@ attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import interpreter, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 
 _SCRIPT = """
@@ -34,7 +33,7 @@ module attributes {transform.with_named_sequence} {
 }"""
 
 
-@dataclass(frozen=True)
+@frozen
 class DecomposeSoftmax(Pass):
     name = "alcop-decompose-softmax"
     anchor = "func.func"

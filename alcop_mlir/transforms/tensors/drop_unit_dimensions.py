@@ -28,7 +28,6 @@ Runs before bufferization. Reads and writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -40,12 +39,13 @@ from alcop_mlir.analysis.tensors.unit_dimensions import (
     unit_groups,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_of
 
 
-@dataclass(frozen=True)
+@frozen
 class DropUnitDimensions(Pass):
     name = "alcop-drop-unit-dimensions"
     anchor = "func.func"

@@ -22,7 +22,6 @@ writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -30,12 +29,13 @@ from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, view_of
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 
 
-@dataclass(frozen=True)
+@frozen
 class DropUnusedResults(Pass):
     name = "alcop-drop-unused-results"
     anchor = "func.func"

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by, splat
@@ -34,13 +33,14 @@ from alcop_mlir.analysis.linalg.few_channels import (
 from alcop_mlir.analysis.linalg.moving_windows import Convolution
 from alcop_mlir.analysis.tensors.weights import values_of_weights, weights_of
 from alcop_mlir.bindings import ir, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-@dataclass(frozen=True)
+@frozen
 class FillChannels(Pass):
     name = "alcop-fill-channels"
     anchor = "func.func"

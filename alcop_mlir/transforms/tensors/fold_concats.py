@@ -27,7 +27,6 @@ attributes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -46,6 +45,7 @@ from alcop_mlir.analysis.tensors.concats import (
     why_not_one,
 )
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
@@ -54,7 +54,7 @@ from alcop_mlir.transforms.tensors.inlining import with_single_uses
 _VIEWS = ("tensor.collapse_shape", "tensor.empty")
 
 
-@dataclass(frozen=True)
+@frozen
 class FoldConcats(Pass):
     name = "alcop-fold-concats"
     anchor = "func.func"

@@ -25,12 +25,12 @@ attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
@@ -38,7 +38,7 @@ from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_m
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-@dataclass(frozen=True)
+@frozen
 class FoldPaddings(Pass):
     name = "alcop-fold-paddings"
     anchor = "func.func"
@@ -55,7 +55,7 @@ class FoldPaddings(Pass):
             pad.erase()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Padding:
     """An image, and `around` it one value, before and after it in each dimension.
 

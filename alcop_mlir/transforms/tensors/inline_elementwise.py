@@ -25,7 +25,6 @@ alcop-merge-elementwise then does not decide for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -39,11 +38,12 @@ from alcop_mlir.analysis.tensors.elementwise_pairs import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.merged_elementwise import merged
 
 
-@dataclass(frozen=True)
+@frozen
 class InlineElementwise(Pass):
     name = "alcop-inline-elementwise"
     anchor = "func.func"

@@ -20,7 +20,6 @@ before bufferization. Reads `alcop.in_place`; writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -36,12 +35,13 @@ from alcop_mlir.analysis.tensors.gathered_elements import (
     why_not_computed,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
 
-@dataclass(frozen=True)
+@frozen
 class InlineGathered(Pass):
     name = "alcop-inline-gathered"
     anchor = "func.func"

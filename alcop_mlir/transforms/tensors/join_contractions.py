@@ -34,7 +34,6 @@ Reads `alcop.weight`; writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -48,12 +47,13 @@ from alcop_mlir.analysis.tensors.side_by_side import (
     find_joins,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.interleaved_contractions import interleave
 
 
-@dataclass(frozen=True)
+@frozen
 class JoinContractions(Pass):
     name = "alcop-join-contractions"
     anchor = "func.func"

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.tensors.joined_parts import Digit, Joined, joined
 from alcop_mlir.analysis.tensors.unit_dimensions import unit_groups
 from alcop_mlir.bindings import ir, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.static_views import (
     cut,
@@ -33,7 +33,7 @@ from alcop_mlir.transforms.tensors.static_views import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class JoinSlices(Pass):
     name = "alcop-join-slices"
     anchor = "func.func"

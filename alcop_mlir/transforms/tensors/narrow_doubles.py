@@ -20,20 +20,20 @@ Runs first, as references look at the function as it was given. Reads and writes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.doubles import is_double, narrows_doubles
 from alcop_mlir.analysis.ir.loops import splat
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _CASTS = ("arith.extf", "arith.truncf")
 
 
-@dataclass(frozen=True)
+@frozen
 class NarrowDoubles(Pass):
     name = "alcop-narrow-doubles"
     anchor = "func.func"

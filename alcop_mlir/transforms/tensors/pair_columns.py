@@ -32,7 +32,6 @@ alcop-prepare-weights, which puts columns in another order once per weights. Rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -47,6 +46,7 @@ from alcop_mlir.analysis.tensors.column_pairs import (
 )
 from alcop_mlir.analysis.tensors.linear_indices import VIEWS
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
@@ -59,7 +59,7 @@ from alcop_mlir.transforms.tensors.static_views import (
 from alcop_mlir.transforms.tensors.turned_weights import is_rotated, turned
 
 
-@dataclass(frozen=True)
+@frozen
 class PairColumns(Pass):
     name = "alcop-pair-columns"
     anchor = "func.func"
@@ -105,7 +105,7 @@ def _turn_operands(level: Level, found: Pairing) -> None:
             op.operands[number] = turned(op.operands[number], dimension, found)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Turning:
     """Builds the op that computes all columns, from columns in turn."""
 

@@ -27,7 +27,6 @@ arguments; writes `alcop.prepare`, which becomes part of the manifest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.symbols import name_of, top_level
@@ -39,11 +38,12 @@ from alcop_mlir.analysis.tensors.weights import (
 )
 from alcop_mlir.bindings import func, ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class PrepareWeights(Pass):
     name = "alcop-prepare-weights"
     anchor = "builtin.module"

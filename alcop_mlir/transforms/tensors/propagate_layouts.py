@@ -45,6 +45,7 @@ from alcop_mlir.analysis.tensors.layouts import (
     tensors_of,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_of
@@ -52,7 +53,7 @@ from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_o
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
-@dataclass(frozen=True)
+@frozen
 class PropagateLayouts(Pass):
     name = "alcop-propagate-layouts"
     anchor = "func.func"

@@ -24,13 +24,13 @@ reaches a contraction. Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.analysis.tensors.extensions import Extension, find_extension
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import (
@@ -52,7 +52,7 @@ _MOVES = (
 _NO_READERS = ("linalg.broadcast", "linalg.copy", "linalg.fill", _TRANSPOSE)
 
 
-@dataclass(frozen=True)
+@frozen
 class SinkExtensions(Pass):
     name = "alcop-sink-extensions"
     anchor = "func.func"

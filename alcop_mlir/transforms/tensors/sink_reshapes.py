@@ -23,7 +23,6 @@ weights. Reads and writes no `alcop` attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -38,12 +37,13 @@ from alcop_mlir.analysis.tensors.expanded_loops import (
     parts_of,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
 
-@dataclass(frozen=True)
+@frozen
 class SinkReshapes(Pass):
     name = "alcop-sink-reshapes"
     anchor = "func.func"

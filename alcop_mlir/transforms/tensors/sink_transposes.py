@@ -25,7 +25,6 @@ attributes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -46,13 +45,14 @@ from alcop_mlir.analysis.tensors.row_orders import (
     transposed_source,
 )
 from alcop_mlir.bindings import ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 _PLACES = ("offsets", "sizes", "strides")  # of a slice
 
 
-@dataclass(frozen=True)
+@frozen
 class SinkTransposes(Pass):
     name = "alcop-sink-transposes"
     anchor = "func.func"

@@ -31,7 +31,6 @@ weights are kept. Reads `alcop.weight`; writes no attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -54,6 +53,7 @@ from alcop_mlir.analysis.tensors.unpacking import (
 )
 from alcop_mlir.analysis.tensors.weights import weights_of
 from alcop_mlir.bindings import arith, ir, linalg, tensor
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
@@ -67,7 +67,7 @@ class _No(Exception):
     """Why a contraction is left unchanged."""
 
 
-@dataclass(frozen=True)
+@frozen
 class SinkUnpacking(Pass):
     name = "alcop-sink-unpacking"
     anchor = "func.func"
@@ -131,7 +131,7 @@ def _sink(function: ir.Operation, view: LinalgView, number: int) -> bool:
     return True
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sinking:
     """One contraction, and the extents of the loops of its packed input."""
 

@@ -19,7 +19,6 @@ Runs before alcop-propagate-layouts and alcop-prepare-weights. Writes `alcop.rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import number
@@ -28,6 +27,7 @@ from alcop_mlir.analysis.linalg.convolutions import FEWEST_CHANNELS
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import (
@@ -51,7 +51,7 @@ _QUANTISED = {
 _STEPS = ("strides", "dilations")
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitZeroPoints(Pass):
     name = "alcop-split-zero-points"
     anchor = "func.func"

@@ -20,13 +20,12 @@ Runs before alcop-protect-arguments. Reads `alcop.in_place`; writes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.updates import updated_arguments, wrong_update
 from alcop_mlir.analysis.linalg.view import LinalgView, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.passes.build import set_argument_attribute
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
@@ -35,7 +34,7 @@ from alcop_mlir.transforms.tensors.inlining import with_integers
 _WRITABLE = "bufferization.writable"
 
 
-@dataclass(frozen=True)
+@frozen
 class UpdateArguments(Pass):
     name = "alcop-update-arguments"
     anchor = "func.func"

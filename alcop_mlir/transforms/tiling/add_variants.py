@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -77,6 +77,7 @@ from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.target import CP_ASYNC_BYTES
@@ -88,7 +89,7 @@ _PROMISE = "memref.assume_alignment"
 _Way = tuple[ScheduleVariant, Guard]
 
 
-@dataclass(frozen=True)
+@frozen
 class AddVariants(Pass):
     name = "alcop-add-variants"
     anchor = "func.func"
@@ -122,7 +123,7 @@ class AddVariants(Pass):
                     yield element.op
 
 
-@dataclass(frozen=True)
+@frozen
 class _Group:
     """A contraction and what runs with it, in order.
 

@@ -20,7 +20,6 @@ Runs after alcop-drop-offsets, while views are those of the program. Reads and w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -28,11 +27,12 @@ from alcop_mlir.analysis.ir.alignment import given
 from alcop_mlir.analysis.ir.extents import extent, has_host_size, is_of_sizes
 from alcop_mlir.analysis.ir.loops import constant, made_by
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@frozen
 class CheckViews(Pass):
     name = "alcop-check-views"
     anchor = "func.func"

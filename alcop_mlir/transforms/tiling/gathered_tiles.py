@@ -10,7 +10,7 @@ the block keeps a word per row that tells which taps it lacks (`tap_words.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -20,6 +20,7 @@ from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.analysis.linalg.contraction_letters import BATCHES
 from alcop_mlir.bindings import arith, ir, vector
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build, sizes
 from alcop_mlir.passes.sizes import Number
 from alcop_mlir.transforms.tiling.images import (
@@ -32,7 +33,7 @@ from alcop_mlir.transforms.tiling.tap_words import TapWords
 from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile, TiledOperand
 
 
-@dataclass(frozen=True)
+@frozen
 class TileRows:
     """The rows of a block's tile of A or B, where they are gathered.
 

@@ -5,7 +5,6 @@ Numbers are ints where sizes are known, else index values of the kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -13,11 +12,12 @@ from alcop_mlir.analysis.ir.extents import stride
 from alcop_mlir.analysis.ir.gathered_rows import ImageWindow, gathered_rows
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number, size_of, times
 
 
-@dataclass(frozen=True)
+@frozen
 class Image:
     """An image and its window; dimensions are numbered as those of the window.
 

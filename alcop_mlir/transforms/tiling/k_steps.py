@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number, plus, times
 from alcop_mlir.resources import check_sweeps
@@ -32,7 +32,7 @@ from alcop_mlir.transforms.tiling.tap_words import TapWords
 from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile, TiledContraction
 
 
-@dataclass(frozen=True)
+@frozen
 class KStep:
     """A step along K.
 
@@ -68,7 +68,7 @@ class KSteps(Protocol):
     def following(self, k: ir.Value, carried: Sequence[ir.Value]) -> list[Any]: ...
 
 
-@dataclass(frozen=True)
+@frozen
 class PlainSteps:
     """Steps of equal width through all of K; the last one may exceed it.
 
@@ -106,7 +106,7 @@ class PlainSteps:
         return []
 
 
-@dataclass(frozen=True)
+@frozen
 class WindowSteps:
     """Steps through the channels of each tap of a window that has several.
 

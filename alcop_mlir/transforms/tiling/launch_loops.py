@@ -44,7 +44,6 @@ Writes `alcop.reason` on ops that are left unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -58,6 +57,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL, combining_op
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
@@ -73,7 +73,7 @@ from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import launch_over
 
 
-@dataclass(frozen=True)
+@frozen
 class LaunchLoops(Pass):
     name = "alcop-launch-loops"
     anchor = "func.func"
@@ -99,7 +99,7 @@ class LaunchLoops(Pass):
                 one.op.erase()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Work:
     """An op to replace by a launch, and the fills above it that become part of it."""
 
@@ -141,7 +141,7 @@ def _launch_nest(nest: Nest, fills: list[ir.Operation | None]) -> None:
     launch_over(points, _kernel_name(nest), element, alcop.reason(nest.op))
 
 
-@dataclass(frozen=True)
+@frozen
 class _NestCode:
     """Builds what a thread does of a nest; `index_of` are the loops' indices there.
 

@@ -34,7 +34,6 @@ Writes `alcop.kernel` and `alcop.fallback`, as that does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -45,6 +44,7 @@ from alcop_mlir.analysis.rows.row_groups import RowGroup, row_groups
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
@@ -65,7 +65,7 @@ _NAME = "rows"
 Sizes = list[Any]  # of loops: ints or index values
 
 
-@dataclass(frozen=True)
+@frozen
 class LaunchRows(Pass):
     name = "alcop-launch-rows"
     anchor = "func.func"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.slices import backward_slice
@@ -11,6 +10,7 @@ from alcop_mlir.analysis.linalg.kept_elements import KeptElements
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import affine, arith, ir, memref
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import WARP_SIZE
 
@@ -62,7 +62,7 @@ def combined_by_warp(combine: ir.Operation, part: ir.Value) -> Any:
     return part
 
 
-@dataclass(frozen=True)
+@frozen
 class SomeElements:
     """Builds what a thread does of a nest that keeps elements of its output.
 

@@ -16,6 +16,7 @@ from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.rows.row_layouts import RowLayout
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.bindings import arith, ir, llvm, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tiling.thread_points import product
 
@@ -40,7 +41,7 @@ class Part:
     loaded: dict[Any, list[Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@frozen
 class Columns:
     """The columns of a row, as its threads share them.
 

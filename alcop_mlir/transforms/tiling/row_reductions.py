@@ -9,7 +9,6 @@ first to its last term, by each thread for itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from alcop_mlir.analysis.ir.slices import backward_slice
@@ -17,6 +16,7 @@ from alcop_mlir.analysis.rows.combinations import Extreme, Terms
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.tiling.nest_elements import combined
 
@@ -26,7 +26,7 @@ _NUMBER = 32  # bits of a column's number
 MOST_COLUMNS = 2 ** (_NUMBER - 1) - 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Iteration:
     """Where the body of a reduction is run.
 
@@ -76,7 +76,7 @@ def reduction_of(member: Member) -> Reduction:
     return _Extremes(member, member.combine)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Totals:
     member: Member
     combine: Terms
@@ -107,7 +107,7 @@ class _Totals:
         return self.joined(starts, total)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Extremes:
     member: Member
     combine: Extreme

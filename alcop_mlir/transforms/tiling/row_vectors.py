@@ -5,16 +5,16 @@ Operands are such vectors, values that are the same for all rows, or ints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.bindings import arith, ir, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 
 _LESS = arith.CmpIPredicate.ult
 
 
-@dataclass(frozen=True)
+@frozen
 class RowVectors:
     """Vectors for so many rows."""
 

@@ -19,7 +19,6 @@ it can. Reads and writes no `alcop` attributes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
@@ -28,11 +27,12 @@ from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir, linalg
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass, option
 
 
-@dataclass(frozen=True)
+@frozen
 class SeparateGathers(Pass):
     name = "alcop-separate-gathers"
     anchor = "func.func"
@@ -56,7 +56,7 @@ class SeparateGathers(Pass):
             read.view.op.erase()
 
 
-@dataclass(frozen=True)
+@frozen
 class _TableRead:
     """An op whose body reads one element of a table.
 

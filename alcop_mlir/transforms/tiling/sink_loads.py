@@ -17,7 +17,6 @@ loads that are left unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -26,6 +25,7 @@ from alcop_mlir.analysis.ir.memory import may_alias, root, written_roots
 from alcop_mlir.analysis.ir.walk import around, host_blocks
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -33,7 +33,7 @@ _LAUNCH = "gpu.launch"
 _NO_WRITES = ("cf.assert", "memref.dealloc")
 
 
-@dataclass(frozen=True)
+@frozen
 class SinkLoads(Pass):
     name = "alcop-sink-loads"
     anchor = "func.func"

@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -61,6 +60,7 @@ from alcop_mlir.bindings import arith, ir, linalg, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import CP_ASYNC_BYTES
@@ -73,7 +73,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class SplitK(Pass):
     name = "alcop-split-k"
     anchor = "func.func"

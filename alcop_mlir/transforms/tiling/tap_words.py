@@ -20,19 +20,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import Any
 
 from alcop_mlir.bindings import arith, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number, plus, times
 
 _WIDTHS = (32, 64)  # bits; the highest stays 0, so that no word is negative
 
 
-@dataclass(frozen=True)
+@frozen
 class TapWords:
     """The words of a window with so many taps along each dimension."""
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.analysis.linalg.contraction_letters import matrix_loops
 from alcop_mlir.analysis.linalg.epilogue_fusion import FIRST
 from alcop_mlir.bindings import ir, memref, vector
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.transforms.linalg.matrices import Size, matrix
 from alcop_mlir.transforms.tiling.tiled_contractions import BlockTile
 
 
-@dataclass(frozen=True)
+@frozen
 class TileWindow:
     """Rows and columns of C that a warp works on, and their part of other buffers.
 

@@ -26,6 +26,7 @@ from alcop_mlir.analysis.linalg.interleaved_columns import (
 )
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import affine, arith, ir, memref, vector
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import MMA_F16_SHAPE
 from alcop_mlir.transforms.linalg.matrices import view
@@ -165,7 +166,7 @@ class _Strip:
         return self.shared[key]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Turn:
     """A group of columns of a turned op, of the rows of a strip.
 

@@ -17,10 +17,10 @@ the grid above is one of clusters, of which each has so many blocks along x.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.bindings import gpu, ir
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.target import MAX_GRID
 from alcop_mlir.transforms.linalg.matrices import Size
@@ -35,7 +35,7 @@ _GRID_SIZE = 6
 _CLUSTER = 12  # the first number of the cluster: after block sizes
 
 
-@dataclass(frozen=True)
+@frozen
 class TileGrid:
     """The grid of `rows` x `columns` tiles in a batch.
 

@@ -10,13 +10,13 @@ row. Tiles of nibbles are tiles of bytes, of half the extent along K.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.gathered_rows import named_matrices
 from alcop_mlir.bindings import arith, gpu, ir, memref, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.transforms.linalg.matrices import matrix, view
 from alcop_mlir.transforms.tiling.gathered_tiles import TileRows, tile_rows
@@ -37,7 +37,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 from alcop_mlir.transforms.tiling.vector_code import rounded
 
 
-@dataclass(frozen=True)
+@frozen
 class _Source:
     """A matrix that the K loop copies tiles of, and the buffer that it copies to.
 
@@ -54,7 +54,7 @@ class _Source:
         return self.operand.matrix_loops
 
 
-@dataclass(frozen=True)
+@frozen
 class _Groups:
     """What a transform reads by groups along K, and the buffer of those of a step."""
 

@@ -58,13 +58,13 @@ after, and `alcop.other_rows`; alcop-outline-kernels erases them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.gathered_rows import never_made
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
@@ -86,7 +86,7 @@ from alcop_mlir.transforms.tiling.tiled_contractions import (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class TileToBlocks(Pass):
     name = "alcop-tile-to-blocks"
     anchor = "func.func"

@@ -7,7 +7,6 @@ the operands of an op say together; nothing here changes IR.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.code_motion import ops_after
@@ -32,6 +31,7 @@ from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.schedule import MMA, Schedule
@@ -39,7 +39,7 @@ from alcop_mlir.target import mma_shape
 from alcop_mlir.transforms.linalg.matrices import Size
 
 
-@dataclass(frozen=True)
+@frozen
 class TiledOperand:
     """A or B of a contraction; `transform` is what is multiplied of its elements.
 
@@ -69,7 +69,7 @@ class TiledOperand:
         ]
 
 
-@dataclass(frozen=True)
+@frozen
 class TiledGroups:
     """What the transform of B reads for each column and group along K.
 
@@ -82,7 +82,7 @@ class TiledGroups:
     length: int
 
 
-@dataclass(frozen=True)
+@frozen
 class TiledContraction:
     """A contraction to tile: op, operands, their loops, schedule."""
 
@@ -177,7 +177,7 @@ class TiledContraction:
         return copy.inputs[0].value, self.loops_of(copy, copy.inputs[0])
 
 
-@dataclass(frozen=True)
+@frozen
 class BlockTile:
     """The tile of C that a block computes; offsets are index values.
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import trip_count
@@ -17,9 +16,10 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
     StreamOp,
     StreamPlan,
 )
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class BoundPlan:
     """The plan of `loop`.
 

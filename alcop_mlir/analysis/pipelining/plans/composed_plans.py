@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from alcop_mlir.analysis.ir import memory
@@ -28,9 +28,10 @@ from alcop_mlir.analysis.pipelining.plans.stream_plan import (
 )
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Decided:
     """What is decided about a loop.
 

@@ -11,9 +11,10 @@ from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, Forms
 from alcop_mlir.analysis.pipelining.fetches import Fetch
 from alcop_mlir.analysis.pipelining.verdicts import PipelinedCopy, Refusal, RejectedCopy
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """The requested stages, and the limits of the target.
 
@@ -46,7 +47,7 @@ class Limits:
 LoopForms = Mapping[Any, Forms]
 
 
-@dataclass(frozen=True)
+@frozen
 class PipelinedLoop:
     """One pipelined loop at one level.
 

@@ -14,7 +14,6 @@ Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -42,9 +41,10 @@ from alcop_mlir.analysis.pipelining.register_reads import is_shared_read
 from alcop_mlir.analysis.pipelining.verdicts import PipelinedCopy
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Kinds:
     """What ops of a plan are.
 

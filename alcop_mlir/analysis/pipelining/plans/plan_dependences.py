@@ -14,7 +14,6 @@ nearest two iterations of a pair decide. Nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,13 +24,14 @@ from alcop_mlir.analysis.ir.synchronisation import BARRIER, WARP_BARRIER
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.pipelining.barriers import is_full
 from alcop_mlir.bindings import ir
+from alcop_mlir.frozen import frozen
 
 _MBARRIER = "nvgpu.mbarrier."
 # Ops that touch no memory, and stay in order with all that does.
 _FENCES = ("gpu.printf", "cf.assert", "memref.prefetch", WARP_BARRIER)
 
 
-@dataclass(frozen=True)
+@frozen
 class Placed:
     """An op of the loop's block, at its position in the order of an iteration.
 
@@ -44,7 +44,7 @@ class Placed:
     parts: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Broken:
     """Two ops whose order is lost: `second` is of the iteration `distance` later.
 

@@ -20,12 +20,13 @@ that needs them. What is 0 or the default is not written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cached_property
 from typing import Any
 
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
+from alcop_mlir.frozen import frozen
 from alcop_mlir.schedule import MAX_SHARED_STAGES
 
 COPY, LOAD, COMPUTE = "copy", "load", "compute"
@@ -44,7 +45,7 @@ PREDICATED, WRAP = "predicated", "wrap"
 TAILS = (PREDICATED, WRAP)
 
 
-@dataclass(frozen=True)
+@frozen
 class Stream:
     """Ops that run at one lead: so long before the arithmetic of their iteration.
 
@@ -72,7 +73,7 @@ class Stream:
         return self.tiles > 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Ring:
     """The slots of the buffers that are filled and freed together, and what orders it.
 
@@ -84,7 +85,7 @@ class Ring:
     sync: str = GROUPS
 
 
-@dataclass(frozen=True)
+@frozen
 class StreamOp:
     """An op of a plan: the number that it has as `alcop.op`, and what the op must be.
 
@@ -98,7 +99,7 @@ class StreamOp:
     ring: int = -1
 
 
-@dataclass(frozen=True)
+@frozen
 class StreamPlan:
     """How the streams of a loop run; `ops` in the order of the steady state.
 
