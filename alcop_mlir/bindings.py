@@ -2,8 +2,9 @@
 
 Upstream's bindings (`mlir`), torch-mlir's (`torch_mlir`), and those that others build
 into packages of their own carry the same modules. One of them is chosen per process:
-their types do not mix. Dialect modules are loaded
-when first asked for (`from alcop_mlir.bindings import arith`), as each costs 5-20 ms.
+their types do not mix. Dialect modules are loaded when first asked for (`from
+alcop_mlir.bindings import arith`), as each costs 5-20 ms; that of linalg costs ten
+times as much, and is loaded where its classes do not suffice (`light_dialects/`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from alcop_mlir.errors import CompileError, ConfigError, MissingExtraError
 
 _KNOB = "ALCOP_MLIR_BINDINGS"
 _PROVIDERS = ("mlir", "torch_mlir")
+_LIGHT = "alcop_mlir.light_dialects"
 _DIALECTS = frozenset(
     "affine arith bufferization cf func gpu linalg llvm math memref nvgpu nvvm scf "
     "tensor transform vector ub".split()
@@ -67,6 +69,17 @@ def _lacks(base: str, what: str) -> str:
     return f"the bindings '{base}' lack {what} ({_KNOB} chooses others)"
 
 
+def _prefer_light_dialects() -> None:
+    """Let MLIR look there first, as it loads a module for each dialect it meets."""
+    try:
+        mlir = importlib.import_module(f"{PROVIDER}._mlir_libs._mlir")
+    except ModuleNotFoundError:
+        return  # others' bindings may have it anywhere
+    places = getattr(mlir.globals, "dialect_search_modules", None)
+    if places is not None and _LIGHT not in places:
+        mlir.globals.dialect_search_modules = [_LIGHT, *places]
+
+
 if TYPE_CHECKING:
     # Stubs of our own, in typings/: the bindings ship none.
     from mlir import ir as ir
@@ -76,10 +89,35 @@ if TYPE_CHECKING:
     PROVIDER: str
 else:
     PROVIDER, ir, passmanager, rewrite = _choose()
+    _prefer_light_dialects()
+
+
+def linalg_members() -> dict[str, Any]:
+    """The classes of the dialect linalg, and what C++ answers, by name.
+
+    ModuleNotFoundError where the bindings have them in other places.
+    """
+    ops = importlib.import_module(f"{PROVIDER}.dialects._linalg_ops_gen")
+    answers = importlib.import_module(f"{PROVIDER}._mlir_libs._mlirDialectsLinalg")
+    members = {n: m for n, m in vars(ops).items() if isinstance(m, type)} | vars(
+        answers
+    )
+    del members["ElementwiseOp"]  # the whole module has another
+    return {n: m for n, m in members.items() if not n.startswith("_")}
+
+
+def whole_linalg() -> ModuleType:
+    """MLIR's own module of the dialect linalg."""
+    return _part(PROVIDER, "dialects.linalg", "the dialect 'linalg'")
 
 
 def __getattr__(name: str) -> Any:
     """Dialect modules, loaded on first use; `ext` is the Python dialect maker."""
+    if name == "linalg":
+        try:
+            return importlib.import_module(f"{_LIGHT}.linalg")
+        except ModuleNotFoundError:
+            return whole_linalg()
     if name in _DIALECTS or name == "ext":
         return _part(PROVIDER, f"dialects.{name}", f"the dialect '{name}'")
     if name == "interpreter":  # of transform scripts

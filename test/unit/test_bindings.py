@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from alcop_mlir.bindings import PROVIDER
+from alcop_mlir.bindings import PROVIDER, linalg_members, whole_linalg
 
 PARTS = ("ir", "passmanager", "rewrite")
 
@@ -97,3 +97,44 @@ def test_another_package_of_that_name_is_not_taken(tmp_path: Path) -> None:
         (tmp_path / "ours" / f"{part}.py").touch()
     done = run(tmp_path, "ours")
     assert "the bindings 'ours' lack 'ours.ir.Context'" in done.stderr
+
+
+LINALG = f"""
+import sys
+from alcop_mlir.bindings import PROVIDER, ir, linalg, make_context
+slow = f"{{PROVIDER}}.dialects.linalg.opdsl"
+text = '''func.func @f(%A: memref<4x4xf32>, %B: memref<4x4xf32>) {{
+  linalg.copy ins(%A : memref<4x4xf32>) outs(%B : memref<4x4xf32>)
+  return
+}}'''
+with make_context(), ir.Location.unknown():
+    module = ir.Module.parse(text)
+    (block,) = module.body.operations[0].regions[0].blocks
+    copy = block.operations[0]
+    assert isinstance(copy, linalg.CopyOp) and copy.inputs[0] == block.arguments[0]
+    assert len(linalg.get_indexing_maps(copy)) == 2
+    print(slow in sys.modules)
+    with ir.InsertionPoint.at_block_terminator(block):
+        linalg.exp(copy.inputs[0], outs=[copy.outputs[0]])
+    print(slow in sys.modules, block.operations[1].name, module.operation.verify())
+    from {PROVIDER}.dialects import linalg as theirs
+    print(linalg.exp is theirs.exp, theirs.CopyOp is linalg.CopyOp)
+"""
+
+
+def test_only_who_makes_named_ops_of_linalg_waits_for_them() -> None:
+    """MLIR loads a dialect's module when Python sees an op of it."""
+    command = [sys.executable, "-c", LINALG]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["False", "True linalg.exp True", "True True"]
+
+
+def test_the_light_linalg_has_what_the_whole_has() -> None:
+    """Of each name the same, but for functions of the generated classes."""
+    light = linalg_members()
+    whole = vars(whole_linalg())
+    assert light
+    assert {
+        name for name, member in light.items() if whole[name] is not member
+    } == set()

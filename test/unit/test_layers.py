@@ -108,6 +108,8 @@ RULES = {
     "rectangles": Rule(),
     "resources": Rule("errors target schedule taps"),
     "bindings": Rule("errors knobs"),
+    "light_dialects": Rule(),
+    "light_dialects.*": Rule("bindings"),
     "diagnostics": Rule("errors knobs bindings"),
     "dialects.*": Rule("bindings errors schedule rectangles dialects.*"),
     "reference.*": Rule(f"dtypes {REFERENCE}"),
