@@ -66,6 +66,19 @@ def _masked(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
+def _padded(q: Tensor, k: Tensor, v: Tensor, kept: Tensor) -> Tensor:
+    """As BERT has it: numbers of 64 bits say which tokens there are."""
+    lost = (1.0 - kept[:, None, None].to(q.dtype)) * torch.finfo(q.dtype).min
+    return _attend(q, k, v, lost)
+
+
+def _filled(q: Tensor, k: Tensor, v: Tensor, kept: Tensor) -> Tensor:
+    """The same by booleans."""
+    scores = q @ k.transpose(-1, -2) * HEAD**-0.5
+    lost = torch.finfo(q.dtype).min
+    return torch.softmax(scores.masked_fill(~kept[:, None, None], lost), -1) @ v
+
+
 def _masked_step(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     """The same of one row, and keys that several blocks share out."""
     return _masked(q, k, v, bias)
@@ -115,6 +128,11 @@ CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
     _window: (1, _heads()),
     _sigmoid: (2, _heads()),  # few scores: more would be one kernel
     _masked: (1, (*_heads(), _hiding(TOKENS, TOKENS))),
+    _padded: (
+        1,
+        (*_heads(), (torch.arange(TOKENS) < torch.tensor([[80], [33]])).long()),
+    ),
+    _filled: (1, (*_heads(), torch.arange(TOKENS) < torch.tensor([[33], [80]]))),
     _masked_step: (
         2,
         (

@@ -4,7 +4,8 @@
 ops and reductions of rows, until the elements of the first contraction. What does not
 depend on these is read as an input, unless it is computed of indices, and of tensors
 that have fewer loops: then it is computed again, as a causal mask is, or a slope per
-head times a distance.
+head times a distance. So is what all rows or all columns share, whatever it is made of,
+as what a padding mask adds, if nothing else reads it: a tile has a row or column of it.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Follower:
     reached: the tensors that depend on it
     scores_at: the indices at which the scores are read, the same everywhere
     passed:  ops that elements which depend on scores were followed through
-    kept:    loops that tiles have, which are not split
+    kept:    loops that tiles have, which are not split: rows and columns first
     """
 
     extents: dict[int, int]
@@ -81,7 +82,7 @@ class Follower:
     passed: list[Any] = field(default_factory=list)
     kept: tuple[int, ...] = ()
     _known: dict[Any, Element] = field(default_factory=dict)
-    _depth: int = 0
+    _path: list[Any] = field(default_factory=list)
 
     def at(self, value: ir.Value, indices: Indices) -> Element:
         """The element of a tensor. NotFollowedError, SplitLoop."""
@@ -125,19 +126,21 @@ class Follower:
     def _computed_again(self, value: ir.Value, indices: Indices) -> Element:
         """NotFollowedError where it is read from memory."""
         whole = _loops(indices)
+        is_line = not {*self.kept[:2]} <= whole
 
         def follow(one: ir.Value, at: Indices) -> Element:
-            if self._depth == _MOST_FOLLOWED:
+            if len(self._path) == _MOST_FOLLOWED:
                 raise NotFollowedError("is an input")
-            self._depth += 1
+            self._path.append(one)
             try:
                 return self._of_indices(one, at, follow)
             except NotFollowedError:
-                if not _loops(at) < whole:
+                is_own = is_line and all(map(_is_read_once, self._path[:-1]))
+                if not (is_own or _loops(at) < whole):
                     raise
                 return self._input(one, at)
             finally:
-                self._depth -= 1
+                self._path.pop()
 
         return follow(value, indices)
 
@@ -331,6 +334,10 @@ class _Body:
 def _type(kind: ir.Type) -> str | None:
     name = str(kind)
     return FLOAT if name in _FLOATS else name if name == BOOLEAN else None
+
+
+def _is_read_once(value: ir.Value) -> bool:
+    return len(list(value.uses)) == 1
 
 
 def _loops(indices: Indices) -> frozenset[int]:

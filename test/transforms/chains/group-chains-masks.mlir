@@ -180,3 +180,69 @@ func.func @segments(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<12
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
+
+// -----
+
+// What all rows share is computed again of what it was made of: each tile has one row.
+// CHECK-LABEL: @padding(
+// CHECK-SAME:  %[[KEEP:[^ ]*]]: tensor<128xf16>
+// CHECK-NOT:   linalg.
+// CHECK:       scf.execute_region
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}}, %[[KEEP]] : tensor<64x128xf32>, tensor<128xf16>) {{.*}} {alcop.chain = {role = "elements"}}
+// CHECK:           arith.subf
+// CHECK:           arith.mulf
+// CHECK:           arith.addf
+#id = affine_map<(m, n) -> (m, n)>
+#row = affine_map<(m, n) -> (m)>
+func.func @padding(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x32xf16>, %keep: tensor<128xf16>) -> tensor<64x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %one = arith.constant 1.0 : f16
+  %least = arith.constant -65504.0 : f16
+  %e = tensor.empty() : tensor<64x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<64x32xf16>, tensor<32x128xf16>) outs(%z : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %ec = tensor.empty() : tensor<128xf16>
+  %lost = linalg.generic {indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>], iterator_types = ["parallel"]} ins(%keep : tensor<128xf16>) outs(%ec : tensor<128xf16>) {
+  ^bb0(%a: f16, %c: f16):
+    %0 = arith.subf %one, %a : f16
+    %1 = arith.mulf %0, %least : f16
+    linalg.yield %1 : f16
+  } -> tensor<128xf16>
+  %x = linalg.generic {indexing_maps = [#id, affine_map<(m, n) -> (n)>, #id], iterator_types = ["parallel", "parallel"]} ins(%s, %lost : tensor<64x128xf32>, tensor<128xf16>) outs(%e : tensor<64x128xf32>) {
+  ^bb0(%a: f32, %b: f16, %c: f32):
+    %0 = arith.extf %b : f16 to f32
+    %1 = arith.addf %a, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x128xf32>
+  %er = tensor.empty() : tensor<64xf32>
+  %fl = linalg.fill ins(%low : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<64x128xf32>) outs(%fl : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.maximumf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %w = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %max : tensor<64x128xf32>, tensor<64xf32>) outs(%e : tensor<64x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x128xf32>
+  %fz = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<64x128xf32>) outs(%fz : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.addf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ep = tensor.empty() : tensor<64x128xf16>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %sum : tensor<64x128xf32>, tensor<64xf32>) outs(%ep : tensor<64x128xf16>) {
+  ^bb0(%a: f32, %b: f32, %c: f16):
+    %0 = arith.divf %a, %b : f32
+    %1 = arith.truncf %0 : f32 to f16
+    linalg.yield %1 : f16
+  } -> tensor<64x128xf16>
+  %eo = tensor.empty() : tensor<64x32xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
+  return %o : tensor<64x32xf32>
+}
