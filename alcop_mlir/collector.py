@@ -26,6 +26,14 @@ def paused() -> Iterator[None]:
             gc.enable()
 
 
+def stop() -> None:
+    """No collections any more: for a process that ends with what it begins now.
+
+    The first one after a pause looks at all that was made meanwhile.
+    """
+    gc.disable()
+
+
 @cache
 def skip_at_exit() -> None:
     """This process ends without a last collection.

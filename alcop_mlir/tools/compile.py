@@ -5,6 +5,7 @@ Exit status 0, or 1 with one line `error: ...` on stderr; never a half-written f
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ _SECONDS = 120.0  # for the proof of one kernel
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
+    if arguments is None:  # of this process, which ends with it
+        collector.stop()
     return command_line.run_command(lambda: _run(parser().parse_args(arguments)))
 
 
@@ -61,6 +64,7 @@ def _run(given: Any) -> int:
     if given.certify:
         from alcop_mlir.compilation.certification import certified_bundle
 
+        gc.enable()  # a proof takes longer, and more memory
         made, reports = certified_bundle(made, _SECONDS)
     _show(made, given.output)
     for report in reports:

@@ -63,3 +63,22 @@ def test_nothing_is_collected_while_a_command_compiles(tmp_path: Path) -> None:
         gc.set_threshold(*limits)
         gc.callbacks.remove(collected)
     assert len(found) < 20  # some before the command's options are read
+
+
+def test_a_process_that_compiles_collects_nothing_after_it(tmp_path: Path) -> None:
+    """A first collection would look at all that was made."""
+    file = tmp_path / "empty.mlir"
+    file.write_text("module {}")
+    program = (
+        "import gc, sys\n"
+        "from alcop_mlir.tools.compile import main\n"
+        "sys.argv = ['alcop-compile', *sys.argv[1:]]\n"
+        "gc.callbacks.append(lambda phase, about: print(phase))\n"
+        "main()\n"
+        "cycles = [[] for _ in range(5000)]\n"
+        "print('end')\n"
+    )
+    options = [str(file), "--emit", "mlir", "-o", str(tmp_path / "out.mlir")]
+    command = [sys.executable, "-c", program, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "end\n"
