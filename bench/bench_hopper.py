@@ -5,13 +5,14 @@ usage: python bench/bench_hopper.py [--size 4096] [--once] [--alone] [--repeat 3
 
 Compiles C = A * B, f16, with A stored M x K, for the tiles of CUTLASS's cooperative and
 pingpong kernels, with B stored N x K and K x N, for sizes that are known and that are
-not, and for clusters of two blocks that share B; and N x K of tf32, e4m3 and s8, with
-as many bytes along K. Of the loop that multiplies and the one that copies it gives the
-instructions per 64 elements of f16 along K, 128 bytes; of the former also how often it
-waits for wgmma (DEPBAR) and begins a group (ARRIVE); `kernel` is all there are but
-NOP, most of which store a tile. `cpu_seconds` are those of `alcop-compile` as a process
-of its own, as in bench_compile.py, the least of `--repeat`; with `--once` those of this
-process, which then compiles each kernel once.
+not, and for clusters of two blocks that share B; 128x128 with half as many iterations,
+too; and N x K of tf32, e4m3 and s8, with as many bytes along K. Of the loop that
+multiplies and the one that copies it gives the instructions per 64 elements of f16
+along K, 128 bytes; of the former also how often it waits for wgmma (DEPBAR) and begins
+a group (ARRIVE); `kernel` is all there are but NOP, most of which store a tile.
+`cpu_seconds` are those of `alcop-compile` as a process of its own, as in
+bench_compile.py, the least of `--repeat`; with `--once` those of this process, which
+then compiles each kernel once.
 
 Triton's kernels of the same tiles, with warps specialised and without, are compiled in
 the same run, and assembled by the same ptxas; those of cuTile by its own assembler, for
@@ -89,6 +90,7 @@ class Tile:
     stages: int
     cluster: int = 1
     mode: str = COOPERATIVE
+    step: int = STEP  # of f16 along K
 
     @property
     def warps(self) -> int:
@@ -98,7 +100,7 @@ class Tile:
     @property
     def schedule(self) -> str:
         """As an option of the compiler."""
-        block = f"block={self.rows},{self.columns},{STEP}"
+        block = f"block={self.rows},{self.columns},{self.step}"
         warp = f"warp={self.rows // self.warps},{self.columns}"
         stages = f"stages={self.stages},2 cluster={self.cluster}"
         return f"{block} {warp} {stages} engine=wgmma mode={self.mode}"
@@ -106,14 +108,14 @@ class Tile:
     @property
     def name(self) -> str:
         """For a table."""
-        name = f"{self.rows}x{self.columns}x{STEP}"
+        name = f"{self.rows}x{self.columns}x{self.step}"
         parts = [name, *([self.mode] if self.mode == PINGPONG else [])]
         return ", ".join(parts + [f"cluster {self.cluster}"] * (self.cluster > 1))
 
-    def boxes(self, layout: str) -> int:
-        """Of TMA for 64 elements along K: those of N are at most 64 elements wide."""
-        beside = 1 if layout == "nt" else self.columns // STEP
-        return 1 + max(1, beside // self.cluster)
+    def boxes(self, layout: str) -> float:
+        """Of TMA for 64 elements along K, which are at most 64 elements wide."""
+        beside = 1 if layout == "nt" else self.columns / self.step
+        return 1 + max(1, beside / self.cluster)
 
     @property
     def wgmmas(self) -> int:
@@ -132,6 +134,9 @@ CUTLASS = {
     (Tile(128, 128, 6, 1, PINGPONG), "nt"): Figures(57, 36, 168, 6, 205824),
     (Tile(64, 256, 5, 1, PINGPONG), "nt"): Figures(48, 37, 168, 5, 214016),
 }
+# Fewer iterations, with as many bytes in the ring: what goes round a loop is shared by
+# as many wgmma as a warpgroup of cuTile's has.
+LONGER = Tile(128, 128, 3, step=2 * STEP)
 # Stages and warps of Triton's kernels, by whether these have roles, for which it adds
 # some: as many stages as shared memory holds.
 TRITON = {
@@ -168,21 +173,22 @@ class Case:
     @property
     def step(self) -> int:
         """Elements of 128 bytes."""
-        return STEP * 2 // KINDS[self.kind][1]
+        return self.tile.step * 2 // KINDS[self.kind][1]
 
     @property
     def schedule(self) -> str:
         """As an option of the compiler, with rows of 128 bytes along K."""
-        return self.tile.schedule.replace(f",{STEP} ", f",{self.step} ")
+        return self.tile.schedule.replace(f",{self.tile.step} ", f",{self.step} ")
 
     @property
     def name(self) -> str:
         """For a table."""
-        return self.tile.name.replace(f"x{STEP}", f"x{self.step}")
+        return self.tile.name.replace(f"x{self.tile.step}", f"x{self.step}")
 
 
 def cases() -> Iterator[Case]:
-    """All tiles in both layouts, of both kinds of sizes; clusters of known ones."""
+    """All tiles in both layouts, of both kinds of sizes; clusters of known ones, and
+    the one of fewer iterations; all of one cluster in other types."""
     tiles = dict.fromkeys(replace(tile, cluster=1) for tile, _ in CUTLASS)
     for sizes in SIZES:
         for tile in tiles:
@@ -192,6 +198,8 @@ def cases() -> Iterator[Case]:
     for tile in tiles:
         for layout in LAYOUTS:
             yield Case(replace(tile, cluster=2), layout)
+    for layout in LAYOUTS:
+        yield Case(LONGER, layout)
     for kind in KINDS:
         for tile in tiles:
             if kind != "f16" and tile.mode == COOPERATIVE:
@@ -229,7 +237,7 @@ def measure(case: Case, size: int = 4096) -> dict[str, Any]:
 
 
 def _loops(
-    case: Case, cubin: bytes, boxes: int | None = None, warpgroups: int = 2
+    case: Case, cubin: bytes, boxes: float | None = None, warpgroups: int = 2
 ) -> dict[str, Any]:
     """Of the shortest loops that multiply and that copy, per 128 bytes along K.
 

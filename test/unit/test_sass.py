@@ -109,6 +109,7 @@ def _measured(case: tuple[str, str, str, str]) -> dict[str, Any]:
 
 # Of sizes known at run time only: two more than the 43 of known ones.
 OPEN = 45
+CUTILE = 8.38  # instructions for each wgmma of 128x128
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,19 @@ def test_loops_of_roles_have_no_more_instructions_than_cutlass(
     assert (measured["depbar"], measured["arrive"]) == (1, 1)
     assert (measured["spill_bytes"], measured["advisories"]) == (0, [])
     assert measured["registers"] <= bound.registers
+
+
+def test_longer_steps_have_fewer_instructions_for_each_wgmma(sass: Any) -> None:
+    """Than cuTile's 128x128, of which a warpgroup has as many wgmma in an iteration."""
+    from alcop_mlir.runtime import ptx
+
+    if ptx.find_ptxas() is None:
+        pytest.skip("needs ptxas")
+    hopper = importlib.import_module("bench_hopper")
+    measured = hopper.measure(hopper.Case(hopper.LONGER, "nt"))
+    assert measured["per wgmma"] <= CUTILE
+    assert (measured["registers"], measured["spill_bytes"]) == (168, 0)
+    assert measured["advisories"] == []
 
 
 def test_a_kernel_of_several(sass: Any) -> None:
