@@ -14,7 +14,8 @@ After 0 trials that is the compiler's choice, for a device without records; a se
 that knows nothing draws one at random. Launches of empty kernels are left out.
 
 Choosers: random; xgboost, with a rank loss, AutoTVM's way (extra `choosing`);
-analytical, down the model's ranking; hybrid, what `alcop-tune` does without records.
+analytical, down the model's ranking; hybrid, what `alcop-tune` does without records;
+told, the same with records of the other GPU of the yardstick (not by default).
 
 AutoHeuristic's times have no licence, so that a user's own copy is read
 (`real_times.py`). The half of the problems that no constant was calibrated on judges;
@@ -24,6 +25,7 @@ AutoHeuristic's times have no licence, so that a user's own copy is read
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import subprocess
@@ -43,13 +45,16 @@ from records import print_table, store
 from alcop_mlir.errors import ConfigError, optional
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import selection, strategies
+from alcop_mlir.tuning import models, selection, strategies, training
+from alcop_mlir.tuning.features import Samples
+from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.search import Budget, Strategy, search
 from alcop_mlir.tuning.simulator import simulate
 
 TRIALS = (0, 8, 10, 50)
 CHOOSERS = ("random", "xgboost", "analytical", "hybrid")
-_GUIDED = ("analytical", "hybrid")  # choose by the model before a trial
+_TOLD = 64  # schedules of each operator that the other GPU has records of
+_GUIDED = ("analytical", "hybrid", "told")  # choose by the model before a trial
 _SOME = (8, 500)  # operators, and candidates of each, without --all
 
 
@@ -147,7 +152,8 @@ def trial(name: str, log: Log, seed: int, noise: float, count: int) -> float:
         return float(log.seconds[ranking[0]])
     budget = Budget(trials=max(1, count))
     measure = _Measure(log, seed, noise)
-    found = search(log.task, _strategy(name, seed), measure, budget, patience=None)
+    strategy = _strategy(name, log.task.target.name, seed)
+    found = search(log.task, strategy, measure, budget, patience=None)
     for _ in found:
         pass
     return float(log.seconds[min(measure.seen, key=lambda row: measure.seen[row])])
@@ -168,10 +174,28 @@ class _Measure:
         return {s: self.seen[row] for s, row in zip(schedules, rows, strict=True)}
 
 
-def _strategy(name: str, seed: int) -> Strategy:
+def _strategy(name: str, target: str, seed: int) -> Strategy:
     if name == "xgboost":
         return RankLoss(seed)
+    if name == "told":
+        elsewhere = _elsewhere("sm_90" if target == "sm_80" else "sm_80")
+        return strategies.make("hybrid", seed=seed, elsewhere=elsewhere)
     return strategies.make(name, seed=seed)
+
+
+@functools.cache
+def _elsewhere(name: str) -> Forest:
+    """A model of times of all operators on the yardstick's GPU of that target."""
+    machine = yardstick_device.MACHINES[name]
+    with _Progress(f"simulated {name}", False) as done:
+        logs = choosing_logs.simulated(find_target(name), machine, None, _TOLD, done)
+    samples = [
+        models.compared(
+            Samples(log.task.features, log.task.prediction.seconds, log.seconds)
+        )
+        for log in logs
+    ]
+    return training.train(None, samples)
 
 
 def _old(checkout: Path, arguments: Sequence[str]) -> list[dict[str, Any]]:

@@ -7,11 +7,18 @@ calibrates, and prints the numbers under which what was measured is the likelies
 how many doublings of a parameter errors are alike, how large they are, and how much of
 an error goes with each part of the predicted time. A gradient by differences climbs
 from what `residuals.py` has; a number that does not matter in these times stays.
+
+    python bench/model_errors.py --elsewhere a100_mm.txt h100_mm.txt
+
+prints what the errors on one GPU say of those on another: a forest of problems on one
+is asked for each problem on the other, within which the slope of the errors over what
+it says is computed; and the fraction of the best chosen with it, without a trial.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,8 +29,9 @@ import real_times
 from choosing_logs import Log
 
 from alcop_mlir.errors import ConfigError
-from alcop_mlir.tuning import residuals
+from alcop_mlir.tuning import models, residuals, training
 from alcop_mlir.tuning.analytical import PARTS
+from alcop_mlir.tuning.features import Samples
 
 FloatArray = npt.NDArray[np.float64]
 _LEAST, _MOST = 0.02, 20.0  # of a number
@@ -82,12 +90,52 @@ def total(problems: Sequence[Errors], logs: FloatArray) -> float:
     return float(np.mean([one.unlikely(np.exp(logs)) for one in problems]))
 
 
+def elsewhere(logs: Sequence[Log]) -> None:
+    """Prints slopes, and fractions of the best, from each GPU to each other one."""
+    for one, other in itertools.permutations(sorted({_name(log) for log in logs}), 2):
+        forest = training.train(None, [_samples(g) for g in logs if _name(g) == one])
+        mine = [log for log in logs if _name(log) == other]
+        errors = [np.log(_samples(log).seconds / _predicted(log)) for log in mine]
+        said = [forest.predict(log.task.features)[0] for log in mine]
+        some = [(x, y) for x, y in zip(said, errors, strict=True) if x.std() > 1e-3]
+        slopes = [np.polyfit(x, y, 1)[0] for x, y in some]
+        print(
+            f"{one} says of {len(slopes)} problems on {other}: "
+            f"slope {np.mean(slopes):.2f}, deviation {np.std(slopes):.2f}"
+        )
+        for slope in (0.0, 0.5, 1.0):
+            taken = [
+                log.seconds.min()
+                / log.seconds[int((np.log(_predicted(log)) + slope * x).argmin())]
+                for log, x in zip(mine, said, strict=True)
+            ]
+            print(
+                f"  {slope:.1f} of it: {np.exp(np.log(taken).mean()):.3f} of the best"
+            )
+
+
+def _name(log: Log) -> str:
+    return log.task.target.name
+
+
+def _predicted(log: Log) -> FloatArray:
+    return log.task.prediction.seconds
+
+
+def _samples(log: Log) -> Samples:
+    return models.compared(Samples(log.task.features, _predicted(log), log.seconds))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("tables", type=Path, nargs="+")
     parser.add_argument("--problems", type=int, default=50, help="of each GPU")
+    parser.add_argument("--elsewhere", action="store_true", help="of other GPUs")
     given = parser.parse_args()
     logs = choosing_logs.measured(given.tables, real_times.CALIBRATION, given.problems)
+    if given.elsewhere:
+        elsewhere(logs)
+        return
     names = [*residuals.LENGTHS, "a candidate", "noise", *residuals.OF_PARTS]
     known = np.array(
         [

@@ -47,12 +47,15 @@ def make_searches(
     target, found = chooser.target, list[OperatorSearch]()
     gpu = chooser.gpu if chooser.device == COMPILED_FOR else target.device
 
+    elsewhere = chooser.elsewhere[0] if given.strategy == "hybrid" else None
+
     def strategy(problem: Problem) -> Strategy:
         others = chooser.samples()
         others |= {one.task.problem.recorded: _samples(one) for one in found}
         others.pop(problem.recorded, None)
         some = [one for one in others.values() if len(one.seconds)]
-        return strategies.make(given.strategy, some, given.seed, chooser.learned[0])
+        forest = chooser.learned[0]
+        return strategies.make(given.strategy, some, given.seed, forest, elsewhere)
 
     for operator in program.operators:
         problem = operator.problem

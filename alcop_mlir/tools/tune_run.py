@@ -324,7 +324,11 @@ def _strategy(given: Any, task: Task, chooser: Chooser) -> Strategy:
     _say(*notes)
     others = chooser.samples()
     others.pop(task.problem, None)
-    return strategies.make(given.strategy, [*others.values()], given.seed, forest)
+    elsewhere, notes = chooser.elsewhere if given.strategy == "hybrid" else (None, ())
+    _say(*notes)
+    return strategies.make(
+        given.strategy, [*others.values()], given.seed, forest, elsewhere
+    )
 
 
 def _device(

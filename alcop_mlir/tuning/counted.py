@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -103,16 +103,42 @@ def count(
         name = gpu()
         left_out = _left_out(timed, name)
         timed = [(book, mask & _of_gpu(book, name)) for book, mask in timed]
+    parts, wrong = _possible(timed, target, name)
+    notes = (*(note for book in books for note in book.notes), *_impossible(wrong))
+    return Counted(parts, notes, left_out, _key(timed, target, name))
+
+
+def count_elsewhere(
+    books: Sequence[Book], targets: Iterable[Target], device: str, gpu: str
+) -> dict[Target, Counted]:
+    """The records of other GPUs, of each target that there are some for.
+
+    Which GPU it was does not matter: a time counts as far as any of the target's can.
+    """
+    found: dict[Target, Counted] = {}
+    for target in targets:
+        timed = [(book, _timed(book, target, device)) for book in books]
+        others = [(book, mask & ~_of_gpu(book, gpu)) for book, mask in timed]
+        parts = _possible(others, target, "")[0]
+        known = Counted(parts, (), (), _key(others, target, f"not {gpu}"))
+        if len(known):
+            found[target] = known
+    return found
+
+
+def _possible(
+    timed: Sequence[Part], target: Target, gpu: str
+) -> tuple[tuple[Part, ...], list[Part]]:
+    """Of these entries those that can be, and those that cannot."""
     parts: list[Part] = []
     wrong: list[Part] = []
     for book, mask in timed:
         entries = book.index.entries
-        least = indices.least_seconds(book.index, target, name)
+        least = indices.least_seconds(book.index, target, gpu)
         can_be = entries.seconds >= least[entries.group]
         parts.append((book, mask & can_be))
         wrong.append((book, mask & ~can_be))
-    notes = (*(note for book in books for note in book.notes), *_impossible(wrong))
-    return Counted(tuple(parts), notes, left_out, _key(timed, target, name))
+    return tuple(parts), wrong
 
 
 def _timed(book: Book, target: Target, device: str) -> BoolArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,38 @@ def load_or_train(
         note = f"the trained model is not kept, it will be trained again: {why}"
         return forest, (note,)
     return forest, ()
+
+
+def train_elsewhere(
+    known: Mapping[Target, Counted], device: str
+) -> tuple[Forest | None, tuple[str, ...]]:
+    """A model of the records of other GPUs, None where they are too few; and notes.
+
+    Of each problem it learns which schedules are slower than predicted, compared with
+    the others: how fast the GPU is as a whole says nothing about another one.
+    """
+    number = sum(len(one) for one in known.values())
+    if number < LEAST_RECORDS:
+        return None, ()
+    most = LEARNED_FROM // len(known)
+    mine = [
+        compared(some)
+        for target, one in known.items()
+        for some in samples_of(one.sample(most), device, target).values()
+    ]
+    if not mine:
+        return None, ()
+    try:
+        forest = training.train(None, mine)
+    except MissingExtraError as error:
+        return None, (f"records of other GPUs are not learned from: {error}",)
+    return forest, (f"the search begins with what {number} records elsewhere say",)
+
+
+def compared(some: Samples) -> Samples:
+    """With times as of a GPU on which the median is as predicted."""
+    middle = np.exp(np.median(np.log(some.seconds / some.predicted)))
+    return replace(some, seconds=some.seconds / middle)
 
 
 def typical(records: Iterable[Record]) -> dict[Schedule, Record]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
-from alcop_mlir.target import Target
+from alcop_mlir.target import TARGETS, Target
 from alcop_mlir.tuning import counted as counting
 from alcop_mlir.tuning import (
     gpus,
@@ -195,6 +195,21 @@ class Chooser:
             lambda known: models.load_or_train(known, self.device, self.target)
         )
 
+    @cached_property
+    def elsewhere(self) -> tuple[Forest | None, tuple[str, ...]]:
+        """What records of other GPUs say, None where there are few; and notes.
+
+        For searches: no schedule is chosen by it.
+        """
+        if self.device != COMPILED_FOR:
+            return None, ()
+        return self._ask(lambda _: self._learned_elsewhere())
+
+    def _learned_elsewhere(self) -> tuple[Forest | None, tuple[str, ...]]:
+        books = [book for book, _ in self.counted.parts[:1]]  # the user's own
+        known = counting.count_elsewhere(books, TARGETS, self.device, self.gpu)
+        return models.train_elsewhere(known, self.device)
+
     def samples(self) -> dict[Problem, Samples]:
         """What a model is fitted to, by problem."""
         return self._ask(lambda known: models.samples(known, self.device, self.target))
@@ -233,8 +248,8 @@ def ranked(
     ranking = preference.lead(
         task.candidates, np.concatenate([best, others]), corrected
     )
-    sure = float(spread[np.flatnonzero(asked == ranking[0])[0]])
-    return ranking, corrected, sure
+    known = spread[asked == ranking[0]]  # of what it was not asked it is least sure
+    return ranking, corrected, float(known[0] if len(known) else spread.max())
 
 
 def _with(task: Task, schedule: Schedule) -> Task:

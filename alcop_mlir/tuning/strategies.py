@@ -11,6 +11,7 @@ hybrid                      predictions, corrected by a learned model of other p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,19 +67,29 @@ class Learned:
         return _vote(task, history, trees, untried, count, generator)
 
 
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """Seconds of a task's candidates before any measurement, and how these err."""
+
+    expected: FloatArray
+    kernel: residuals.Kernel
+
+
 @dataclass(frozen=True)
 class Hybrid:
     """Predictions, corrected by a model of other problems and by own measurements.
 
     others: samples of other problems; pretrained: the forest they give, if known
+    elsewhere: of records of other GPUs. Half of the first batch goes by it; then
+        measurements say whether to believe it
     """
 
     others: Sequence[Samples]
     seed: int
     pretrained: Forest | None = None
-    _known: dict[Task, tuple[FloatArray, residuals.Kernel]] = field(
-        default_factory=dict[Task, "tuple[FloatArray, residuals.Kernel]"],
-        compare=False,
+    elsewhere: Forest | None = None
+    _known: dict[Task, list[_Prior]] = field(
+        default_factory=dict[Task, "list[_Prior]"], compare=False
     )
 
     def propose(self, task: Task, history: History, count: int) -> Sequence[int]:
@@ -86,29 +97,42 @@ class Hybrid:
         if count < 1:
             return ()
         generator = np.random.default_rng([self.seed, len(history.seconds)])
-        predicted, kernel = self._of(task)
         rows, seconds = history.measured()
-        mask = _untried(task, history)
-        ranking = order(task.candidates, predicted)
-        mask[ranking[residuals.SHORTLIST :]] = False
-        free = np.flatnonzero(mask)
-        if not len(free):
-            return ranking[_untried(task, history)[ranking]][:count].tolist()
         scale = 1.0 if self._forest is None else _OF_LEARNED
-        belief = residuals.believe(kernel, predicted, rows, seconds, scale)
-        first = None
-        if not history.seconds:  # what the compiler takes without a search
-            first = int(lead(task.candidates, ranking, predicted)[0])
-        return residuals.choose(belief, free, count, generator, first)
+        priors = self._priors(task)
+        beliefs = [
+            residuals.believe(one.kernel, one.expected, rows, seconds, scale)
+            for one in priors
+        ]
+        mask = _untried(task, history)
+        if history.seconds:
+            pairs = zip(beliefs, priors, strict=True)
+            belief, prior = max(pairs, key=lambda pair: pair[0].likelihood)
+            return _chosen(task, prior, belief, mask, count, generator)
+        # What the compiler takes without a search is the first.
+        plain = priors[-1].expected
+        first = int(lead(task.candidates, order(task.candidates, plain), plain)[0])
+        chosen = list[int]()
+        for place, (prior, belief) in enumerate(zip(priors, beliefs, strict=True)):
+            left = math.ceil((count - len(chosen)) / (len(priors) - place))
+            more = _chosen(task, prior, belief, mask, left, generator, first)
+            chosen += more
+            mask[chosen], first = False, None
+        return chosen
 
-    def _of(self, task: Task) -> tuple[FloatArray, residuals.Kernel]:
-        """Seconds of all candidates before any measurement, and how these err."""
+    def _priors(self, task: Task) -> list[_Prior]:
+        """The last is without what other GPUs say."""
         if task not in self._known:
             predicted, forest = task.prediction.seconds, self._forest
             if forest is not None:
                 predicted = predicted * np.exp(forest.predict(task.features)[0])
+            priors = [_Prior(predicted, residuals.Kernel(task))]
+            if self.elsewhere is not None:
+                errors, _ = self.elsewhere.predict(task.features)
+                told = predicted * np.exp(residuals.ELSEWHERE[0] * errors)
+                priors.insert(0, _Prior(told, residuals.Kernel(task, errors)))
             self._known.clear()
-            self._known[task] = predicted, residuals.Kernel(task)
+            self._known[task] = priors
         return self._known[task]
 
     @cached_property
@@ -119,18 +143,38 @@ class Hybrid:
         return training.train(None, self.others, self.seed)
 
 
+def _chosen(
+    task: Task,
+    prior: _Prior,
+    belief: residuals.Belief,
+    mask: BoolArray,
+    count: int,
+    generator: np.random.Generator,
+    first: int | None = None,
+) -> list[int]:
+    """Rows of `mask` to measure together, of those that are expected to be fast."""
+    ranking = order(task.candidates, prior.expected)
+    near = np.zeros(len(mask), np.bool_)
+    near[ranking[: residuals.SHORTLIST]] = True
+    free = np.flatnonzero(mask & near)
+    if not len(free):
+        return ranking[mask[ranking]][:count].tolist()
+    return [*residuals.choose(belief, free, count, generator, first)]
+
+
 def make(
     name: str,
     others: Sequence[Samples] = (),
     seed: int = 0,
     pretrained: Forest | None = None,
+    elsewhere: Forest | None = None,
 ) -> Strategy:
-    """The strategy called `name`; ConfigError with the known names."""
+    """The strategy called `name`; ConfigError with the known names. See `Hybrid`."""
     check_known("strategy", name, NAMES)
     if name == "learned":
         return Learned(seed)
     if name == "hybrid":
-        return Hybrid(others, seed, pretrained)
+        return Hybrid(others, seed, pretrained, elsewhere)
     return Fixed(lambda task: _ORDERS[name](task, seed))
 
 
