@@ -7,9 +7,12 @@ import pytest
 from tuning_cases import TARGET
 
 from alcop_mlir.schedule import Schedule
+from alcop_mlir.tuning import selection, training
+from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.preference import EQUAL, WORTH, lead, order
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, check
+from alcop_mlir.tuning.search import Task
+from alcop_mlir.tuning.space import Candidates, check, enumerate_space
 
 PROBLEM = Problem(2048, 2048, 2048)
 # From the most frugal to the least.
@@ -63,3 +66,41 @@ def test_of_the_equally_frugal_the_better_leads() -> None:
     for predicted in (np.array([1.0, 1.01]), np.array([1.01, 1.0])):
         ranking = order(both, predicted)
         assert lead(both, ranking, predicted)[0] == np.argmin(predicted)
+
+
+@pytest.mark.parametrize(
+    ("tile", "stages", "taken"),
+    [
+        ("block=128,128,32 warp=64,64", (2, 3, 4, 6), 4),
+        ("block=64,64,32 warp=32,32", (2, 3, 4, 6), 4),
+        ("block=64,64,64 warp=32,32", (2, 3, 4, 6), 6),
+        ("block=128,64,64 warp=64,32", (2, 3, 4), 3),
+    ],
+)
+def test_stages_that_gpus_were_faster_with(
+    tile: str, stages: tuple[int, ...], taken: int
+) -> None:
+    """Where the model sees no difference, and not where it sees one."""
+    schedules = [Schedule.parse(f"{tile} stages={one},2") for one in stages]
+    some = Candidates(schedules, [check(PROBLEM, s, TARGET) for s in schedules])
+    same = np.full(len(some), 1e-5)
+    assert schedules[lead(some, order(some, same), same)[0]].stages[0] == taken
+    slow = np.where([one > 3 for one in stages], 2 * EQUAL, 1.0) * 1e-5
+    assert schedules[lead(some, order(some, slow), slow)[0]].stages[0] == 3
+
+
+def test_a_forest_is_unsure_of_what_it_was_not_asked() -> None:
+    """The leading schedule may be one that the forest did not predict."""
+    task = Task(PROBLEM, TARGET, enumerate_space(PROBLEM, TARGET))
+    values = np.linspace(-0.1, 0.1, len(task.candidates))
+    samples = Samples(
+        task.features, task.prediction.seconds, task.prediction.seconds * np.exp(values)
+    )
+    forest = training.train(None, [samples])
+    for asked in (1, 8, 64):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(selection, "_ASKED", asked)
+            ranking, _, sure = selection.ranked(task, forest)
+        assert sorted(ranking.tolist()) == [*range(len(task.candidates))]
+        assert sure is not None
+        assert sure >= 0
