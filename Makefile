@@ -8,6 +8,9 @@ JOBS ?= 2
 .PHONY: help demo demo-conv demo-model test test-all test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
+# Each test worker has a CPU: where NumPy's BLAS has a thread for each as well, small
+# matrices take many times as long.
+export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 unexport PIP_TARGET PIP_PREFIX PIP_ROOT PIP_USER PIP_REQUIRE_VIRTUALENV
 
