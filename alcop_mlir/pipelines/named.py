@@ -118,7 +118,7 @@ PREPARE = (
     "alcop-drop-unit-dimensions,canonicalize,cse,alcop-sink-extensions,canonicalize,"
     "alcop-propagate-layouts,canonicalize,cse,alcop-fold-concats,canonicalize,"
     "alcop-sink-transposes,canonicalize,"
-    "alcop-fold-paddings,alcop-fill-channels,alcop-fold-transposes,"
+    "alcop-fold-paddings,alcop-widen-totals,alcop-fill-channels,alcop-fold-transposes,"
     "alcop-sink-unpacking,alcop-sink-reshapes,canonicalize,cse,"
     "alcop-join-contractions,canonicalize,cse,alcop-pair-columns,"
     "canonicalize,alcop-join-slices,canonicalize)",

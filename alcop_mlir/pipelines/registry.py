@@ -34,6 +34,7 @@ PASSES = {
     "alcop-join-contractions": "tensors.join_contractions:JoinContractions",
     "alcop-pair-columns": "tensors.pair_columns:PairColumns",
     "alcop-join-slices": "tensors.join_slices:JoinSlices",
+    "alcop-widen-totals": "tensors.widen_totals:WidenTotals",
     "alcop-fill-channels": "tensors.fill_channels:FillChannels",
     "alcop-fold-paddings": "tensors.fold_paddings:FoldPaddings",
     "alcop-fold-concats": "tensors.fold_concats:FoldConcats",

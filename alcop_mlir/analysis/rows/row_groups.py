@@ -11,11 +11,11 @@ statistics of the channels of an image.
 A group grows from a reduction: by the ops that write what it reads, and by those below
 that share memory with it, as long as every op of the group could as well run where the
 last one does. Ops that read rows across, as transposes do, stay apart, and so do those
-that look up memory in their bodies, but for one element of each row in memory that the
-group does not write, keep elements of their output, or write what the group has read. A
-reduction alone is a group where several threads make it faster than the SIMT fallback,
-see `row_layouts.py`. Arguments are taken not to overlap where one is written: the
-launcher refuses such. Changes nothing.
+that look up memory in their bodies, but for one element of each row, or windows as of a
+padded pool, where the group does not write, keep elements of their output, or write
+what the group has read. A reduction alone is a group where several threads make it
+faster than the SIMT fallback, see `row_layouts.py`. Arguments are taken not to
+overlap where one is written: the launcher refuses such. Changes nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg import kept_elements, loop_nests
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Loops, Operand
-from alcop_mlir.analysis.rows.combinations import combination
+from alcop_mlir.analysis.rows.combinations import Terms, combination
 from alcop_mlir.analysis.rows.row_layouts import (
     RowLayout,
     is_across,
     is_worthwhile,
     layout,
+    looks_up_all,
 )
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.row_sizes import RowSizes
@@ -139,12 +140,16 @@ def _reduction(nest: Nest) -> Member | None:
     """A reduction as a member, if threads can share it.
 
     It must read something that all loops index: a contraction, which reads each element
-    for many rows, is none.
+    for many rows, is none. Its body may do so, where it combines terms alone.
     """
     combine = combination(nest)
-    if isinstance(combine, Rejected) or not _reads_all(nest):
+    if isinstance(combine, Rejected):
         return None
-    return Member(nest, nest.points, nest.reductions, combine)
+    looks_up = isinstance(combine, Terms) and looks_up_all(nest)
+    if not (looks_up or _reads_all(nest)):
+        return None
+    member = Member(nest, nest.points, nest.reductions, combine)
+    return member if looks_up or not member.tables else None
 
 
 def _reads_all(nest: Nest) -> bool:
@@ -157,7 +162,6 @@ def _reads_all(nest: Nest) -> bool:
     )
 
 
-# The last one in the bodies of element-wise ops only.
 _BODY_OPS = ("linalg.index", "linalg.yield", "memref.load")
 
 
@@ -369,12 +373,11 @@ def _supported(op: ir.Operation) -> Nest | None:
         return None
     if kept_elements.read(nest) is not None:
         return None
-    known = _BODY_OPS if not nest.reductions else _BODY_OPS[:-1]
-    return nest if all(_is_computation(one, known) for one in walk(op)[1:]) else None
+    return nest if all(map(_is_computation, walk(op)[1:])) else None
 
 
-def _is_computation(op: ir.Operation, known: Sequence[str]) -> bool:
-    return op.name in known or touches_no_memory(op)
+def _is_computation(op: ir.Operation) -> bool:
+    return op.name in _BODY_OPS or touches_no_memory(op)
 
 
 def _computes_rows(members: Sequence[Member], shape: _Shape) -> bool:

@@ -19,9 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from alcop_mlir.analysis.ir.alignment import BASE_ALIGNMENT
+from alcop_mlir.analysis.ir.slices import sources
+from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.analysis.rows.row_members import Member
+from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
 from alcop_mlir.target import WARP_SIZE
 
@@ -69,7 +72,7 @@ def layout(members: Sequence[Member], seed: Member, across: bool) -> RowLayout:
     count, live = _product(columns), _live(members)
     if across:
         rows = _product(tuple(map(seed.nest.static_size, seed.rows)))
-        threads = _threads_across(rows, count)
+        threads = 1 if seed.tables else _threads_across(rows, count)
     else:
         threads = _threads_along(count, live)
     is_held = count is not None and _is_held(-(-count // threads), live)
@@ -84,7 +87,13 @@ def layout(members: Sequence[Member], seed: Member, across: bool) -> RowLayout:
 
 
 def is_worthwhile(members: Sequence[Member], how: RowLayout) -> bool:
-    """Whether a kernel of the members is better than SIMT fallbacks of each."""
+    """Whether a kernel of the members is better than SIMT fallbacks of each.
+
+    What a reduction looks up, as the elements of a window that is padded, a thread
+    does for all of a row: of no column that there is not.
+    """
+    if any(member.combine and member.tables for member in members):
+        return how.across and how.threads == 1 and how.is_held and len(members) > 2
     if sum(1 for member in members if _reads_memory(member)) > 1:
         return True
     if any(member.combine and len(member.nest.outputs) > 1 for member in members):
@@ -100,12 +109,35 @@ def is_across(nest: Nest) -> bool:
     """Whether a reduction reads elements of neighbouring rows that are neighbours."""
     if not nest.points:
         return False
+    if looks_up_all(nest):
+        last = [_loops_of(load.operands[-1], nest) for load in _loads(nest)]
+        return all(nest.points[-1] in loops for loops in last)
     last = [
         operand.indices[-1].loops
         for operand in nest.inputs
         if operand.indices and _uses(operand, nest.reductions)
     ]
     return any(nest.points[-1] in loops for loops in last)
+
+
+def looks_up_all(nest: Nest) -> bool:
+    """Whether all loops say which elements its body loads."""
+    every = (*nest.points, *nest.reductions)
+    loops = {loop for loop in every if nest.static_size(loop) != 1}
+    return bool(_loads(nest)) and all(
+        set().union(*(_loops_of(one, nest) for one in list(load.operands)[1:])) >= loops
+        for load in _loads(nest)
+    )
+
+
+def _loads(nest: Nest) -> list[Any]:
+    return walk(nest.op, "memref.load")
+
+
+def _loops_of(index: ir.Value, nest: Nest) -> set[int]:
+    """The loops that an index in the body is computed of."""
+    ops, _ = sources([index], nest.block)
+    return {one.attributes["dim"].value for one in ops if one.name == "linalg.index"}
 
 
 def _uses(operand: Operand, loops: tuple[int, ...]) -> bool:
