@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
 from alcop_mlir import codec
@@ -131,11 +132,12 @@ class Schedule(_Parameters):
     def changed(self, **members: Any) -> Schedule:
         """As `dataclasses.replace`, which looks at all members again; spaces are large.
 
-        Raises ConfigError as the constructor does.
+        Values are hashable. Raises ConfigError as the constructor does.
         """
+        for name, value in members.items():
+            _check_value(name, value)
         made = object.__new__(Schedule)
         made.__dict__.update(self.__dict__ | members)
-        codec.check(made, "schedule", members)
         if not members.keys() <= _UNRELATED:
             made._check_tiles()
         return made
@@ -276,6 +278,12 @@ def _values(text: str) -> dict[str, list[int] | int | str]:
         single = match[1] in _SINGLE and len(numbers) == 1
         values[match[1]] = numbers[0] if single else numbers
     return values
+
+
+@lru_cache(maxsize=1024)  # a space has few values of each parameter
+def _check_value(name: str, value: Any) -> None:
+    """ConfigError where a parameter cannot have that value."""
+    codec.check(replace(_Parameters(), **{name: value}), "schedule", (name,))
 
 
 def _check_steps(values: _Parameters) -> None:
