@@ -12,7 +12,7 @@ from tuning_cases import CUDA, PROBLEM, SIMULATED, TARGET, record, write_records
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
-from alcop_mlir.tuning import gpus, models, records
+from alcop_mlir.tuning import gpus, models, preference, records
 from alcop_mlir.tuning.gpus import Gpu
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.search import Task
@@ -32,10 +32,10 @@ def path() -> Path:
 
 def test_without_records_the_analytical_model_chooses() -> None:
     task = Task(PROBLEM, TARGET, enumerate_space(PROBLEM, TARGET))
-    fastest = int(np.argmin(task.prediction.seconds))
     choice = Chooser(TARGET).choose(PROBLEM)
     assert choice.source == "analytical model"
-    assert choice.schedule == task.candidates.schedules[fastest]
+    assert choice.seconds is not None
+    assert choice.seconds <= preference.EQUAL * task.prediction.seconds.min()
     assert choice.sure is None
 
 
