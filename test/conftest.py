@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -18,7 +20,9 @@ from alcop_mlir.dialects import alcop
 
 FOLDER = Path(__file__).resolve().parent
 # The user's own records and models must not decide what tests see.
-os.environ["ALCOP_CACHE_DIR"] = tempfile.mkdtemp(prefix="alcop-test-cache-")
+_CACHE = tempfile.mkdtemp(prefix="alcop-test-cache-")
+os.environ["ALCOP_CACHE_DIR"] = _CACHE
+atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 
 # The same examples everywhere, and no test fails because a machine was busy.
 # HYPOTHESIS_PROFILE=search looks for new counter-examples instead.
