@@ -159,14 +159,42 @@ def test_computed_operands_are_right_and_clean(name: str, schedule: str) -> None
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("name", ["activated", "tf32"])
+def test_no_stage_changes_a_bit(name: str) -> None:
+    """Each step of K is a group of its own, also where none is left in flight: what is
+    added up within a group may be rounded once.
+    """
+    m, n, k = 64, 64, 256
+    transform = TRANSFORMS[name]
+    random = np.random.default_rng(8)
+    kind = NUMPY[transform.kind]
+    given = [
+        random.standard_normal(shape).astype(kind) for shape in ((m, k), (n, k), (m,))
+    ]
+    step = 32 if name == "tf32" else 64
+    found = []
+    for stages in ("3,1", "4,2", "4,3"):
+        schedule = f"block=64,64,{step} warp=16,64 stages={stages}"
+        bundle = compiled(transform.program(m, n, k), schedule)
+        assert FROM_REGISTERS.search(ptx_of(bundle))
+        found.append(run(bundle, [*given, np.zeros((m, n), np.float32)]))
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
+
+
 # -- alcop-check-pipelines, behind alcop-lower-mma -------------------------------------
 
 HELD = "block=64,16,32 warp=16,16 stages=4,2"
 SIZES = (64, 16, 256)
 WAIT, COMMIT = (f"nvvm.wgmma.{one}.group.sync.aligned" for one in ("wait", "commit"))
-# The first wait for more than they must; of the last group of an iteration it does not
-# matter whether it ends before or behind the release of the slot before.
-EQUIVALENT = (f"{WAIT} -1, 1", f"{WAIT} -1, 2", f"{COMMIT} behind the next, 3")
+# The first wait for more than they must; nothing waits for the first group of the first
+# iteration alone; and of the last group of an iteration it does not matter whether it
+# ends before or behind the release of the slot before.
+EQUIVALENT = (
+    *(f"{WAIT} -1, {number}" for number in (1, 2)),
+    *(f"{COMMIT} {where}, 1" for where in ("left out", "behind the next")),
+    f"{COMMIT} behind the next, 4",
+)
 
 
 def lowered(then: Callable[[Any], None]) -> Bundle:

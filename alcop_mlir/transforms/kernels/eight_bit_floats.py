@@ -113,9 +113,10 @@ def _has_narrow(op: ir.Operation) -> bool:
 
 def _row(kind: ir.Type) -> ElementType | None:
     """The row of a float of eight bits, or of those that a vector holds."""
+    if not isinstance(kind, ir.VectorType | ir.FloatType):
+        return None  # no text of it: that of wgmma's accumulators is long
     name = str(getattr(kind, "element_type", kind))
-    is_value = isinstance(kind, ir.VectorType | ir.FloatType)
-    return ELEMENT_TYPES[name] if is_value and name in EIGHT_BIT_FLOATS else None
+    return ELEMENT_TYPES[name] if name in EIGHT_BIT_FLOATS else None
 
 
 def _computes(op: ir.Operation) -> bool:

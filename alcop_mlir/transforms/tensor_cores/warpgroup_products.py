@@ -83,7 +83,8 @@ class Products:
         held: Sequence[Any] | None,
         a: Pieces | None = None,
     ) -> tuple[Any, ...] | None:
-        """Build the wgmma of one; those in a row on the same ones are a group.
+        """Build the wgmma of one; those in a row on the same ones are a group, unless A
+        is in registers: those of a step are free again when its own group has ended.
 
         held: fragments of what it adds to; None where these are zero, or of the one
             before
@@ -110,7 +111,7 @@ class Products:
             sums = multiply(product, op, sums, self._group(product), is_new)
         else:
             sums = multiply_held(product, sums, a, is_new)
-        if _goes_on(op):
+        if a is None and _goes_on(op):
             self.unfinished[result] = sums
             return None
         nvvm.WgmmaGroupSyncAlignedOp()  # commits the group
