@@ -5,7 +5,7 @@ BIN := .venv/bin
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-conv demo-model test test-all test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
+.PHONY: help demo demo-conv demo-model test test-all test-torch test-foreign test-fast test-sweep check format env clean fuzz fuzz-sizes fuzz-roles fuzz-conv gpu-bundle gpu-check gpu-bench gpu-collect
 MAKEFLAGS += --no-print-directory
 # What these say about the user's own Python would mislead the environment's.
 # Each test worker has a CPU: where NumPy's BLAS has a thread for each as well, small
@@ -120,6 +120,10 @@ fuzz:  ## PROGRAMS=50000 random loops through the pipeliner; goes on where it st
 fuzz-sizes:  ## FORMS=200 contractions at the borders of their guards; goes on likewise
 	$(call setup,$(TEST_EXTRAS))
 	$(BIN)/python test/compilation/fuzz_sizes.py $(if $(FORMS),--forms $(FORMS))
+
+fuzz-roles:  ## FORMS=200 random contractions by wgmma for sm_90a; goes on likewise
+	$(call setup,$(TEST_EXTRAS))
+	$(BIN)/python test/compilation/fuzz_warp_roles.py $(if $(FORMS),--forms $(FORMS))
 
 fuzz-conv:  ## FORMS=1000 random convolutions against NumPy; goes on likewise
 	$(call setup,$(TEST_EXTRAS))
