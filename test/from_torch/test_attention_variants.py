@@ -79,6 +79,17 @@ def _filled(q: Tensor, k: Tensor, v: Tensor, kept: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(~kept[:, None, None], lost), -1) @ v
 
 
+def _turned(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Whose neighbours in memory are of several rows: by a kernel of its own."""
+    return _attend(q, k, v).transpose(-1, -2) * 2.0
+
+
+def _values_first(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same as one contraction writes it: no kernel of attention is that of it."""
+    weights = torch.softmax(q @ k.transpose(-1, -2) * HEAD**-0.5, -1)
+    return v.transpose(-1, -2) @ weights.transpose(-1, -2)
+
+
 def _masked_step(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     """The same of one row, and keys that several blocks share out."""
     return _masked(q, k, v, bias)
@@ -133,6 +144,8 @@ CASES: dict[Callable[..., Tensor], tuple[int, tuple[Tensor, ...]]] = {
         (*_heads(), (torch.arange(TOKENS) < torch.tensor([[80], [33]])).long()),
     ),
     _filled: (1, (*_heads(), torch.arange(TOKENS) < torch.tensor([[33], [80]]))),
+    _turned: (2, _heads()),
+    _values_first: (4, _heads()),
     _masked_step: (
         2,
         (

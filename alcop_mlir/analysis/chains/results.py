@@ -40,12 +40,19 @@ def found_result(
 ) -> Result:
     """What is made of the result of a contraction, as far as the chain can make it.
 
-    SplitLoop where a loop of the batch has to be split.
+    Tile code writes neighbours along the columns of the values: what has others as
+    neighbours is followed, but not written. SplitLoop where a loop of the batch has to
+    be split; NotFollowedError where nothing can be written.
     """
-    found = Result(op.results[0], indices, element)
-    while (following := _next(found, follower)) is not None:
-        found = following
-    return found
+    found: Result | None = Result(op.results[0], indices, element)
+    written = None
+    while found is not None:
+        if found.indices[-1][-1:] == follower.kept[-1:]:
+            written = found
+        found = _next(found, follower)
+    if written is None:
+        raise NotFollowedError("neighbours in its result are of several rows")
+    return written
 
 
 def _next(found: Result, follower: Follower) -> Result | None:

@@ -258,3 +258,54 @@ func.func @open_rows(%q: tensor<64x?xf16>, %k: tensor<?x128xf16>, %v: tensor<128
   %o = linalg.matmul ins(%p, %v : tensor<64x128xf16>, tensor<128x32xf16>) outs(%zo : tensor<64x32xf32>) -> tensor<64x32xf32>
   return %o : tensor<64x32xf32>
 }
+
+// -----
+
+// Of rows side by side no tile code could store neighbours.
+#id = affine_map<(m, n) -> (m, n)>
+#row = affine_map<(m, n) -> (m)>
+func.func @rows_side_by_side(%q: tensor<64x32xf16>, %k: tensor<32x128xf16>, %v: tensor<128x32xf16>) -> tensor<32x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<64x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %s = linalg.matmul ins(%q, %k : tensor<64x32xf16>, tensor<32x128xf16>) outs(%z : tensor<64x128xf32>) -> tensor<64x128xf32>
+  %er = tensor.empty() : tensor<64xf32>
+  %fl = linalg.fill ins(%low : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %max = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%s : tensor<64x128xf32>) outs(%fl : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.maximumf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %w = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%s, %max : tensor<64x128xf32>, tensor<64xf32>) outs(%e : tensor<64x128xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<64x128xf32>
+  %fz = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%w : tensor<64x128xf32>) outs(%fz : tensor<64xf32>) {
+  ^bb0(%a: f32, %c: f32):
+    %0 = arith.addf %a, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<64xf32>
+  %ep = tensor.empty() : tensor<64x128xf16>
+  %p = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %sum : tensor<64x128xf32>, tensor<64xf32>) outs(%ep : tensor<64x128xf16>) {
+  ^bb0(%a: f32, %b: f32, %c: f16):
+    %0 = arith.divf %a, %b : f32
+    %1 = arith.truncf %0 : f32 to f16
+    linalg.yield %1 : f16
+  } -> tensor<64x128xf16>
+  %eo = tensor.empty() : tensor<32x64xf32>
+  %zo = linalg.fill ins(%zero : f32) outs(%eo : tensor<32x64xf32>) -> tensor<32x64xf32>
+  // expected-remark @+1 {{not one kernel with the contraction that its weights are of: neighbours in its result are of several rows}}
+  %o = linalg.generic {indexing_maps = [affine_map<(d, m, n) -> (n, d)>, affine_map<(d, m, n) -> (m, n)>, affine_map<(d, m, n) -> (d, m)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%v, %p : tensor<128x32xf16>, tensor<64x128xf16>) outs(%zo : tensor<32x64xf32>) {
+  ^bb0(%a: f16, %b: f16, %c: f32):
+    %0 = arith.extf %a : f16 to f32
+    %1 = arith.extf %b : f16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %c, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<32x64xf32>
+  return %o : tensor<32x64xf32>
+}
