@@ -20,7 +20,8 @@ A loop is changed if it multiplies matrices and carries a total that it adds up 
 Parts begin where tiles do: where it waits for asynchronous copies after the first
 matrices. Totals that are used behind a branch pass through a move of inline assembly in
 front of it, which ptxas removes: LLVM would compute them where they are used. Other
-loops are left unchanged.
+loops are left unchanged, and so is a place that fragments are loaded ahead of: ptxas
+then needs both sides of it to find registers.
 
 Runs after alcop-unroll-steady-state and alcop-outline-kernels, when nothing orders or
 compares iterations any more, and before alcop-lower-to-nvvm. Reads and writes no
@@ -50,6 +51,7 @@ from alcop_mlir.passes.base import Pass
 _MATRIX = "nvgpu.mma.sync"
 _WAIT = "nvgpu.device_async_wait"
 _SUM = "arith.addf"
+_LOADS = ("nvgpu.ldmatrix", "vector.load", "memref.load")
 _VECTORS_OF = ("vector.from_elements", "vector.insert", "vector.shape_cast")
 _MOST_OF_WORD = 2**31 - 1
 
@@ -62,8 +64,9 @@ class SeparateIterations(Pass):
         for loop in loops_in(op):
             if any(map(_is_total, last_op(loop).operands)):
                 for wait in _begins(loop):
-                    with wait.location, ir.InsertionPoint(wait):
-                        _part(loop, wait)
+                    if not _is_loaded_early(loop, wait):
+                        with wait.location, ir.InsertionPoint(wait):
+                            _part(loop, wait)
 
 
 def _is_total(value: ir.Value) -> bool:
@@ -88,6 +91,22 @@ def _begins(loop: ir.Operation) -> list[Any]:
     return found
 
 
+def _is_loaded_early(loop: ir.Operation, wait: ir.Operation) -> bool:
+    """Whether fragments that are loaded before `wait` are used behind it."""
+    return any(
+        _is_later(use.owner, wait)
+        for op in _before(loop, wait)
+        if op.name in _LOADS
+        for result in op.results
+        for use in result.uses
+    )
+
+
+def _before(loop: ir.Operation, wait: ir.Operation) -> list[Any]:
+    ops = (one.operation for one in body(loop).operations)
+    return list(takewhile(lambda op: op != wait, ops))
+
+
 def _part(loop: ir.Operation, wait: ir.Operation) -> None:
     """A branch at the insertion point, before `wait`, that is never taken."""
     for total in _totals_at(loop, wait):
@@ -107,11 +126,9 @@ def _part(loop: ir.Operation, wait: ir.Operation) -> None:
 
 def _totals_at(loop: ir.Operation, wait: ir.Operation) -> list[Any]:
     """The totals that are made before `wait` and used behind it."""
-    ops = (one.operation for one in body(loop).operations)
-    before = takewhile(lambda op: op != wait, ops)
     return [
         value
-        for op in before
+        for op in _before(loop, wait)
         for value in op.results
         if _is_total(value) and any(_is_later(use.owner, wait) for use in value.uses)
     ]

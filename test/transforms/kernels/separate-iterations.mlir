@@ -121,3 +121,26 @@ func.func @one_tile(%token: !nvgpu.device.async.token, %a: vector<4x2xf16>, %b: 
   }
   return %r#1, %s, %t#1 : f32, f32, f64
 }
+
+// -----
+
+// Nor where fragments of the next tile are loaded before it begins.
+// CHECK-LABEL: func.func @loaded_early
+// CHECK-NOT:   scf.if
+func.func @loaded_early(%token: !nvgpu.device.async.token, %a: vector<4x2xf16>, %s: memref<64x16xf16, 3>, %w: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %c896 = arith.constant 896 : index
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : vector<2x2xf32>
+  %r:2 = scf.for %k = %c0 to %c896 step %c128 iter_args(%acc = %zeros, %total = %zero) -> (vector<2x2xf32>, f32) {
+    %b = nvgpu.ldmatrix %s[%c0, %c0] {numTiles = 2 : i32, transpose = false} : memref<64x16xf16, 3> -> vector<2x2xf16>
+    %0 = nvgpu.mma.sync(%a, %b, %acc) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
+    %1 = arith.addf %total, %w : f32
+    nvgpu.device_async_wait %token {numGroups = 0 : i32}
+    %2 = nvgpu.mma.sync(%a, %b, %0) {mmaShape = [16, 8, 16]} : (vector<4x2xf16>, vector<2x2xf16>, vector<2x2xf32>) -> vector<2x2xf32>
+    %3 = arith.addf %1, %w : f32
+    scf.yield %2, %3 : vector<2x2xf32>, f32
+  }
+  return %r#1 : f32
+}
