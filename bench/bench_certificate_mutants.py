@@ -101,7 +101,8 @@ def verdict(case: Case, ptx: str) -> tuple[str, bool]:
     one = case.launched
     needs = dict(one.requirements)
     try:
-        report = certified(ptx, one.name, one.threads, one.shared_bytes, needs, 60)
+        given = (one.name, one.threads, one.shared_bytes, needs, 60)
+        report = certified(ptx, *given, one.promised)
     except AlcopError:
         return "refused", False
     return report.status, report.is_fresh

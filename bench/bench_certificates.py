@@ -5,10 +5,11 @@
 
 Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen; all
 with --most 0), proves each, and prints a row per group: kernels, how many are proven,
-those of them in part (see docs/certificates.md), verdicts, CPU seconds of the prover
-with the check of what it proved, of a check by itself, and bytes of certificates. What
-is not proven is listed below, with its reason. What was tried is written to FILE, and a
-run that was interrupted goes on.
+those of them in part (see docs/certificates.md), those of these whose accesses to
+global memory are not shown to be inside of arrays ("loose"), verdicts, CPU seconds of
+the prover with the check of what it proved, of a check by itself, and bytes of
+certificates. What is not proven is listed below, with its reason. What was tried is
+written to FILE, and a run that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -48,13 +49,18 @@ def main() -> None:
     given = parser.parse_args()
     specs = chosen(given.target, given.group, given.most)
     rows = list(tried(specs, given.seconds, given.state))
-    print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'not':>5}", end="")
+    print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'loose':>6}", end="")
+    print(f"{'not':>5}", end="")
     print(f"{'outside':>8}{'median s':>10}{'most s':>8}{'check s':>8}{'bytes':>8}")
     for name in dict.fromkeys(row["group"] for row in rows):
         show(name, [row for row in rows if row["group"] == name])
     show("all", rows)
     print(
-        *sorted(f"{r['key']} {r['entry']}: {r['said']}" for r in rows if r["said"]),
+        *sorted(
+            f"{r['key']} {r['entry']}: {r['said']} {r['loose']}".rstrip()
+            for r in rows
+            if r["said"]
+        ),
         sep="\n",
     )
 
@@ -82,8 +88,9 @@ def show(name: str, rows: list[Row]) -> None:
     proven = counts["proven"] + counts["proven in part"]
     seconds = sorted(row["seconds"] for row in rows) or [0.0]
     checks, sizes = ([row[n] for row in rows] or [0] for n in ("check", "bytes"))
+    loose = sum("bounded" in row["missing"] for row in rows)
     print(f"{name:<16}{len(rows):>8}{proven:>8}{counts['proven in part']:>6}", end="")
-    print(f"{counts['not proven']:>5}{counts['outside']:>8}", end="")
+    print(f"{loose:>6}{counts['not proven']:>5}{counts['outside']:>8}", end="")
     print(f"{seconds[len(seconds) // 2]:>10.2f}{seconds[-1]:>8.2f}", end="")
     print(f"{max(checks):>8.2f}{max(sizes):>8}")
 
@@ -120,7 +127,8 @@ def verdicts(spec: Spec, seconds: float) -> Iterator[Row]:
         ptx = made.code[one.module].ptx
         needs = dict(one.requirements)
         start = time.process_time()
-        report = certified(ptx, one.name, one.threads, one.shared_bytes, needs, seconds)
+        given = (one.name, one.threads, one.shared_bytes, needs, seconds)
+        report = certified(ptx, *given, one.promised)
         proved = time.process_time()
         found = report.certificate
         if found is not None:
@@ -130,6 +138,8 @@ def verdicts(spec: Spec, seconds: float) -> Iterator[Row]:
             "entry": report.entry,
             "status": report.to_json()["status"],
             "said": "" if report.verdict == "proven" else report.verdict,
+            "missing": list(report.missing),
+            "loose": report.loose,
             "seconds": proved - start,
             "check": time.process_time() - proved,
             "bytes": 0 if found is None else len(stored([found])),

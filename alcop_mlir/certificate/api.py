@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,9 @@ class Report:
     is_fresh:    each load always reads copies that are the same number of groups old
     is_ending:   all loops end
     is_steady:   each load reads copies of the tile of its turn
+    is_bounded:  each access to global memory is inside of an array: what
+                 `certificate.bounds` shows, not the proof itself
+    loose:       the first access that is not shown to be, and why
     certificate: as JSON values, where it is proven
     """
 
@@ -48,6 +51,8 @@ class Report:
     is_fresh: bool = False
     is_ending: bool = False
     is_steady: bool = False
+    is_bounded: bool = False
+    loose: str = ""
     heads: int = 0
     assumptions: tuple[str, ...] = ()
     certificate: dict[str, Any] | None = None
@@ -57,14 +62,18 @@ class Report:
         """What is not shown of a kernel that uses shared memory right."""
         if self.status != "proven":
             return ()
-        shown = {"ends": self.is_ending, "steady": self.is_steady}
+        shown = {
+            "ends": self.is_ending,
+            "steady": self.is_steady,
+            "bounded": self.is_bounded,
+        }
         return tuple(name for name, is_shown in shown.items() if not is_shown)
 
     @property
     def verdict(self) -> str:
         """The status, with its reason where it is not proven, or not all of it."""
         if self.missing:
-            return f"proven in part: {' and '.join(self.missing)} not shown"
+            return f"proven in part: {', '.join(self.missing)} not shown"
         if self.finding is not None:
             return f"{self.status}: {self.finding}"
         line = "" if self.line is None else f"line {self.line}: "
@@ -105,7 +114,7 @@ def certify(
     module = parse_ptx(ptx)
     kernel = find_entry(module, entry)
     given = dict(requirements or {})
-    _check_parameters(kernel, given)
+    check_parameters(kernel, given)
     start = time.perf_counter()
     try:
         count = _threads(kernel, threads)
@@ -135,7 +144,12 @@ def certify(
         heads=len(proof.heads),
         assumptions=(*ASSUMPTIONS, *sorted(proof.machine.notes)),
         certificate=form.certificate(
-            ptx, proof, bases, dynamic_shared or 0, _listed(given), is_fresh
+            ptx,
+            proof,
+            bases,
+            dynamic_shared or 0,
+            _listed(given),
+            is_fresh,
         ),
     )
 
@@ -209,7 +223,8 @@ def shared_layout(
     return places, top + (dynamic or 0 if any(not v.size for v in shared) else 0)
 
 
-def _check_parameters(kernel: PtxKernel, given: Mapping[str, Requirement]) -> None:
+def check_parameters(kernel: PtxKernel, given: Iterable[str]) -> None:
+    """ConfigError for a name that is none of its parameters, or of an axis."""
     names = [one.name for one in kernel.parameters]
     for name in given:
         if name not in (*names, *BLOCK_NUMBERS):

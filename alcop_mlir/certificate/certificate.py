@@ -23,7 +23,7 @@ from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symb
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.values import Exact, Spread, Truth, Uniform
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def certificate(
@@ -34,7 +34,7 @@ def certificate(
     requirements: list[dict[str, Any]],
     is_fresh: bool,
 ) -> dict[str, Any]:
-    """The certificate of a proof as JSON values.
+    """The certificate of a proof as JSON values; of global memory it says nothing.
 
     requirements: of parameters, each with `parameter`, `low`, `high`, `multiple`
     """
@@ -56,6 +56,7 @@ def certificate(
             "fresh": is_fresh,
             "ends": not proof.unending,
             "steady": _steady(proof),
+            "bounds": None,
             "skips": sorted(proof.hints),
             "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
             "heads": heads,

@@ -23,7 +23,7 @@ def is_bounded(
     return any(
         fact.terms.get(turn, 0) < 0
         and not any(
-            _changes(name, inside)
+            changes(name, inside)
             for symbol in fact.terms.keys() - {turn}
             for name in symbols.inside(symbol)
         )
@@ -31,9 +31,9 @@ def is_bounded(
     )
 
 
-def _changes(name: str, inside: set[int]) -> bool:
+def changes(name: str, inside: set[int]) -> bool:
     """Whether a symbol stands for another number in another turn: that of a turn, of a
-    register at a head, or of what an instruction makes, in the loop.
+    register at a head or where ways meet, or of what an instruction makes, in the loop.
     """
     pc = name[1:].split(".")[0]
-    return name[0] in "nhu" and pc.isdigit() and int(pc) in inside
+    return name[0] in "nhuj" and pc.isdigit() and int(pc) in inside

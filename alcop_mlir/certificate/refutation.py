@@ -7,7 +7,7 @@ has no solution. What is not refuted may still have none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import gcd
 
 from alcop_mlir.certificate.linear import (
@@ -23,7 +23,15 @@ MOST_SPLITS = 6  # clauses, one inside the other
 
 
 class Refuter:
-    """Says which conjunctions have no solution; remembers what it was asked."""
+    """Says which conjunctions have no solution; remembers what it was asked.
+
+    splits: clauses that are taken apart, one inside the other
+    rounds: how far what is looked at may be from the query, over symbols that facts
+        share; None for any number
+    """
+
+    splits = MOST_SPLITS
+    rounds: int | None = None
 
     def __init__(self, symbols: Symbols):
         self.symbols = symbols
@@ -43,14 +51,43 @@ class Refuter:
     ) -> bool:
         if any(not f.terms and f.constant < 0 for f in query):
             return True
-        facts, clauses = self._near(facts, clauses, query)
+        facts, clauses = self.near(facts, clauses, query)
         key = frozenset([*map(str, facts), *(f"|{c}" for c in map(_text, clauses))])
         if key not in self._known:
             self.asked += 1
-            self._known[key] = _split(facts, clauses, MOST_SPLITS)
+            self._known[key] = self._split(facts, clauses, self.splits)
         return self._known[key]
 
-    def _near(
+    def is_empty(self, facts: list[Linear]) -> bool:
+        """Whether facts have no solution, without clauses."""
+        return eliminated(facts)
+
+    def clashes(self, facts: list[Linear]) -> bool:
+        """The same, asked for each alternative."""
+        return self.is_empty(facts)
+
+    def _split(self, facts: list[Linear], clauses: list[Clause], depth: int) -> bool:
+        """Whether facts and clauses have no solution, each alternative tried."""
+        if self.is_empty(facts):
+            return True
+        if not clauses or not depth:
+            return False
+        first, *rest = clauses
+        # An alternative that the facts alone refute costs nothing: those clauses first.
+        for clause in clauses:
+            open_ones = [one for one in clause if not self.clashes([*facts, *one])]
+            if not open_ones:
+                return True
+            if len(open_ones) == 1:
+                left = [c for c in clauses if c is not clause]
+                return self._split([*facts, *open_ones[0]], left, depth)
+        return all(self._split([*facts, *one], rest, depth - 1) for one in first)
+
+    def links(self, fact: Linear) -> Collection[str]:
+        """The symbols by which a fact is near to others."""
+        return fact.terms
+
+    def near(
         self, facts: list[Linear], clauses: list[Clause], query: tuple[Linear, ...]
     ) -> tuple[list[Linear], list[Clause]]:
         """What shares symbols with the query, with the definitions of these."""
@@ -58,14 +95,16 @@ class Refuter:
         left_facts, left_clauses = list(facts), list(clauses)
         known: set[str] = set()
         pending = {s for f in query for s in f.terms}
-        while pending:
+        rounds = self.rounds
+        while pending and rounds != 0:
+            rounds = None if rounds is None else rounds - 1
             known |= pending
             for symbol in pending:
                 more, choices = self.symbols.definition(symbol)
                 found += more
                 clauses_found += choices
-            met = [f for f in left_facts if known & f.terms.keys()]
-            left_facts = [f for f in left_facts if not known & f.terms.keys()]
+            met = [f for f in left_facts if not known.isdisjoint(self.links(f))]
+            left_facts = [f for f in left_facts if known.isdisjoint(self.links(f))]
             found += met
             near = [c for c in left_clauses if known & _names(c)]
             left_clauses = [c for c in left_clauses if not known & _names(c)]
@@ -85,24 +124,6 @@ def _names(clause: Clause) -> set[str]:
 
 def _text(clause: Clause) -> str:
     return " | ".join(" & ".join(map(str, one)) for one in clause)
-
-
-def _split(facts: list[Linear], clauses: list[Clause], depth: int) -> bool:
-    """Whether facts and clauses have no solution, each alternative tried."""
-    if eliminated(facts):
-        return True
-    if not clauses or not depth:
-        return False
-    first, *rest = clauses
-    # An alternative that the facts alone refute costs nothing: those clauses first.
-    for clause in clauses:
-        open_ones = [one for one in clause if not eliminated([*facts, *one])]
-        if not open_ones:
-            return True
-        if len(open_ones) == 1:
-            left = [c for c in clauses if c is not clause]
-            return _split([*facts, *open_ones[0]], left, depth)
-    return all(_split([*facts, *one], rest, depth - 1) for one in first)
 
 
 def eliminated(facts: Iterable[Linear]) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Unknown, is_equal, same
+from alcop_mlir.checker.bounds import check_bounds
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.endings import is_bounded
 from alcop_mlir.checker.flow import Flow
@@ -61,6 +62,10 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
         raise CertificateError("the certificate has cells of another size")
     found = _Check(given, machine)
     met = found.run()
+    if given.bounds is not None:
+        promised = given.bounds
+        if check_bounds(kernel, found.flow, given.threads, promised):
+            machine.assumed.add(NO_WRAP)
     if machine.assumed - given.assumes:
         raise CertificateError("the certificate does not say what it assumes")
     if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:

@@ -10,11 +10,12 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term, inside, negative
 
 _MOST_ROWS = 160
-_MOST_SPLITS = 6
 
 
 class Facts:
-    """Decides, with the ranges of names."""
+    """Decides, with the ranges of names; splits: choices, one inside the other."""
+
+    splits = 6
 
     def __init__(self) -> None:
         self.ranges: dict[str, tuple[int, int]] = {}
@@ -39,11 +40,32 @@ class Facts:
             while fresh := {s for f in (*rows, *_in(left)) for s in f} - met:
                 met |= fresh
                 for symbol in sorted(fresh):
-                    rows += self._limits(symbol)
+                    rows += self.limits(symbol)
                     if isinstance(symbol, Choice):
-                        left.append(_sides(symbol))
-            self._known[key] = _contradict(rows, left, _MOST_SPLITS)
+                        left.append(sides_of(symbol))
+            self._known[key] = self._contradict(rows, left, self.splits)
         return self._known[key]
+
+    def empty(self, facts: list[Term]) -> bool:
+        """Whether facts alone have no solution."""
+        return empty(facts)
+
+    def clash(self, facts: list[Term], more: list[Term]) -> bool:
+        """Whether facts of an alternative surely contradict others."""
+        return self.empty([*facts, *more])
+
+    def _contradict(self, facts: list[Term], clauses: list[Clause], depth: int) -> bool:
+        if self.empty(facts):
+            return True
+        if not clauses or not depth:
+            return False
+        for place, clause in enumerate(clauses):
+            left = [one for one in clause if not self.clash(facts, one)]
+            if len(left) < 2:
+                others = clauses[:place] + clauses[place + 1 :]
+                return not left or self._contradict([*facts, *left[0]], others, depth)
+        rest, less = clauses[1:], depth - 1
+        return all(self._contradict([*facts, *o], rest, less) for o in clauses[0])
 
     def follows(self, fact: Term, facts: list[Term], clauses: list[Clause]) -> bool:
         """Whether the fact holds wherever those do."""
@@ -61,7 +83,7 @@ class Facts:
                 return False
         return True
 
-    def _limits(self, symbol: str) -> list[Term]:
+    def limits(self, symbol: str) -> list[Term]:
         """The range of a name; how far a quotient is from what is divided."""
         if isinstance(symbol, Quotient):
             rest = terms.plus(symbol.dividend, {symbol: 1}, -symbol.divisor)
@@ -72,7 +94,8 @@ class Facts:
         return [{symbol: 1, "": -low}, {symbol: -1, "": high}]
 
 
-def _sides(choice: Choice) -> Clause:
+def sides_of(choice: Choice) -> Clause:
+    """What a choice is, by which side holds."""
     found: Clause = []
     for side, value in ((choice.true, choice.first), (choice.false, choice.second)):
         same = terms.minus({choice: 1}, value)
@@ -101,20 +124,7 @@ def _near(
     return [f for met, f in rows if met & names], [c for met, c in sides if met & names]
 
 
-def _contradict(facts: list[Term], clauses: list[Clause], depth: int) -> bool:
-    if _empty(facts):
-        return True
-    if not clauses or not depth:
-        return False
-    for place, clause in enumerate(clauses):
-        left = [one for one in clause if not _empty([*facts, *one])]
-        if len(left) < 2:
-            others = clauses[:place] + clauses[place + 1 :]
-            return not left or _contradict([*facts, *left[0]], others, depth)
-    return all(_contradict([*facts, *o], clauses[1:], depth - 1) for o in clauses[0])
-
-
-def _empty(facts: list[Term]) -> bool:
+def empty(facts: list[Term]) -> bool:
     """No solution: by values for symbols where two facts say one, else by adding each
     lower bound of a symbol to each upper one.
     """

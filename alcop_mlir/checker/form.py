@@ -14,16 +14,17 @@ from alcop_mlir.checker.facts import Facts
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
-SCHEMA = 2
+SCHEMA = 3
 _MEMBERS = frozenset(
     "schema ptx_sha256 entry threads shared_bytes dynamic_bytes variables cell_bytes "
-    "requires assumes fresh ends steady skips symbols heads sha256".split()
+    "requires assumes fresh ends steady bounds skips symbols heads sha256".split()
 )
 _OF_HEAD = frozenset(
     "pc turns terms truths spreads numbers numbers_sha256 cells_sha256 "
     "sources_sha256 facts".split()
 )
 _SYMBOL = re.compile(r"[\w$%@&.*/]+")
+_AXES = {"%ctaid.x", "%ctaid.y", "%ctaid.z"}
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 18
 _MOST_DEPTH = 32  # symbols inside of symbols
@@ -48,6 +49,26 @@ class Head:
         return (*self.terms, *self.truths, *self.spreads, *self.numbers)
 
 
+Polynomial = list[tuple[int, tuple[str, ...]]]  # numbers, and sizes by name
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What callers promise, by names of parameters, sizes and axes of the grid.
+
+    arrays: bytes behind a pointer, and lengths of which none is 0 where there are any
+    sizes:  low, high and what divides them
+    grid:   numbers that are multiplied, each with what it is divided by, rounded up
+    facts:  numbers that are not negative
+    """
+
+    arrays: dict[str, tuple[Polynomial, list[Polynomial]]]
+    values: dict[str, Polynomial]
+    sizes: dict[str, tuple[int, int, int]]
+    grid: dict[str, list[tuple[Polynomial, int]]]
+    facts: list[Polynomial]
+
+
 @dataclass(frozen=True)
 class Certificate:
     """All of it; `requires`: of parameters, low, high and what divides them."""
@@ -64,6 +85,7 @@ class Certificate:
     fresh: bool
     ends: bool
     steady: dict[int, dict[int, int]] | None
+    bounds: Promises | None
     skips: frozenset[int]
     heads: tuple[Head, ...]
 
@@ -112,6 +134,7 @@ def _read(value: dict[str, Any]) -> Certificate:
         fresh=value["fresh"] is True,
         ends=value["ends"] is True,
         steady=_steady(value["steady"]),
+        bounds=_promises(value["bounds"]),
         skips=frozenset(map(_whole, value["skips"])),
         heads=tuple(_head(one, reader) for one in value["heads"]),
     )
@@ -150,6 +173,36 @@ def _steady(value: dict[str, Any] | None) -> dict[int, dict[int, int]] | None:
     if value is None:
         return None
     return {int(pc): _numbers(steps) for pc, steps in value.items()}
+
+
+def _promises(value: dict[str, Any] | None) -> Promises | None:
+    if value is None:
+        return None
+    if set(value) != {"arrays", "values", "sizes", "grid", "facts"}:
+        raise CertificateError("this is no certificate: promises with other members")
+    arrays = {
+        str(name): (_polynomial(bytes_), [_polynomial(one) for one in lengths])
+        for name, (bytes_, lengths) in value["arrays"].items()
+    }
+    values = {str(n): _polynomial(one) for n, one in value["values"].items()}
+    sizes = {
+        str(n): (_whole(low), _whole(high), _whole(by))
+        for n, (low, high, by) in value["sizes"].items()
+    }
+    grid = {
+        str(axis): [(_polynomial(one), _whole(by)) for one, by in counts]
+        for axis, counts in value["grid"].items()
+    }
+    if not {*grid} <= _AXES or any(by < 1 for c in grid.values() for _, by in c):
+        raise CertificateError("this is no certificate: no grid of blocks")
+    if any(by < 1 or low > high for low, high, by in sizes.values()):
+        raise CertificateError("a promise that no number meets")
+    facts = [_polynomial(one) for one in value["facts"]]
+    return Promises(arrays, values, sizes, grid, facts)
+
+
+def _polynomial(value: list[Any]) -> Polynomial:
+    return [(_whole(factor), tuple(map(str, names))) for factor, names in value]
 
 
 def _whole(value: Any) -> int:

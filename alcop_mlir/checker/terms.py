@@ -36,6 +36,16 @@ class Choice(Made):
     second: Term
 
 
+class Product(Made):
+    """`factors`, none of them a `Product`, multiplied."""
+
+    factors: tuple[str, ...]
+
+
+class Division(Made):
+    """A quotient or a rest of a division by what is not known."""
+
+
 def number(value: int) -> Term:
     """A constant."""
     return {"": value}
@@ -131,6 +141,32 @@ def choice(true: Clause, false: Clause, first: Term, second: Term) -> Term:
     return {made: 1}
 
 
+def factors(symbol: str) -> tuple[str, ...]:
+    """What multiplied a symbol is; "" is 1."""
+    if isinstance(symbol, Product):
+        return symbol.factors
+    return (symbol,) if symbol else ()
+
+
+def times(*symbols: str) -> str:
+    """The symbol that stands for symbols multiplied."""
+    every = tuple(sorted(f for s in symbols for f in factors(s)))
+    if len(every) < 2:
+        return every[0] if every else ""
+    made = Product(f"({'*'.join(every)})")
+    made.factors, made.names = every, frozenset(inside(dict.fromkeys(every, 1)))
+    return made
+
+
+def product(a: Term, b: Term) -> Term:
+    """a * b."""
+    found = number(0)
+    for s, c in a.items():
+        for t, d in b.items():
+            found = plus(found, {times(s, t): c * d})
+    return found
+
+
 def replaced(a: Term, values: Mapping[str, Term]) -> Term:
     """The term with values for symbols, also inside of others."""
     found = number(a.get("", 0))
@@ -151,6 +187,11 @@ def _value(symbol: str, values: Mapping[str, Term]) -> Term:
     if isinstance(symbol, Made) and not symbol.names.isdisjoint(values):
         if isinstance(symbol, Quotient):
             return quotient(replaced(symbol.dividend, values), symbol.divisor)
+        if isinstance(symbol, Product):
+            found = number(1)
+            for factor in symbol.factors:
+                found = product(found, _value(factor, values))
+            return found
         if isinstance(symbol, Choice):
             true, false = (
                 replaced_in(side, values) for side in (symbol.true, symbol.false)

@@ -22,18 +22,21 @@ _SHARED = re.compile(
 _THREADS = re.compile(
     r"\.(?:reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?"
 )
-_PARAMETER = re.compile(r"([\w$%]+)(?:\[\d+\])?\s*(?:,|$)")
+_PARAMETER = re.compile(r"\.([a-z]+)(\d+)\b[^,]*?([\w$%]+)(?:\[(\d+)\])?\s*(?:,|$)")
 _REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
 _INSTRUCTION = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 
 
 @dataclass
 class Kernel:
-    """An entry: shared variables with alignment and bytes, widths of registers."""
+    """An entry: parameters with their bytes, shared variables with alignment and bytes,
+    widths of registers.
+    """
 
     threads: int
     parameters: list[str] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
     widths: dict[str, int] = field(default_factory=dict)
@@ -61,7 +64,9 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     kernel = Kernel(threads)
     if head.startswith("("):
         listed = head[1 : head.index(")")]
-        kernel.parameters = _PARAMETER.findall(listed)
+        for _, bits, name, count in _PARAMETER.findall(listed):
+            kernel.parameters.append(name)
+            kernel.sizes[name] = int(bits) // 8 * int(count or 1)
     for other in _SHARED.finditer(_outside(text)):
         kernel.shared.append(_variable(other))
     _Reader(kernel).read(text, start + 1)

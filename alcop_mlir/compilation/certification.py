@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from alcop_mlir.certificate.api import BLOCK_NUMBERS, Report, certify, find_entry
+from alcop_mlir.certificate.api import (
+    BLOCK_NUMBERS,
+    Report,
+    certify,
+    check_parameters,
+    find_entry,
+)
+from alcop_mlir.certificate.bounds.accesses import bounds_of
+from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 from alcop_mlir.frozen import frozen
+from alcop_mlir.manifest.arrays import named_sizes
+from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
     AtMost,
     Condition,
@@ -21,6 +32,7 @@ from alcop_mlir.manifest.kernels import (
     Variant,
     block_counts,
 )
+from alcop_mlir.manifest.promises import promises
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
@@ -38,6 +50,7 @@ class Launched:
     threads: int
     shared_bytes: int
     requirements: tuple[tuple[str, Requirement], ...]
+    promised: Preconditions
 
 
 def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
@@ -50,6 +63,7 @@ def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
             one.shared_bytes,
             dict(one.requirements),
             seconds,
+            one.promised,
         )
         for one in launched_kernels(bundle)
     ]
@@ -77,15 +91,43 @@ def certified(
     shared_bytes: int | None,
     requirements: Mapping[str, Requirement],
     seconds: float,
+    promised: Preconditions | None = None,
 ) -> Report:
     """The prover's verdict; proven is only what the checker accepts too.
+
+    promised: of arrays and blocks; None for nothing
 
     The certificate keeps the states that the check has met.
     """
     task = (ptx, entry, threads, shared_bytes, requirements, seconds)
-    report = _checked(ptx, certify(*task))
-    is_refused = report.certificate is None and report.is_steady
-    return _checked(ptx, certify(*task, False)) if is_refused else report
+    given = Preconditions() if promised is None else promised
+    kernel = find_entry(parse_ptx(ptx), entry)
+    check_parameters(kernel, given.arrays)
+    report = _checked(ptx, _with_bounds(ptx, certify(*task), given, seconds))
+    if report.certificate is None and report.is_steady:
+        less = certify(*task, False)
+        return _checked(ptx, _with_bounds(ptx, less, given, seconds))
+    return report
+
+
+def _with_bounds(
+    ptx: str, report: Report, given: Preconditions, seconds: float
+) -> Report:
+    """The report with what is shown of accesses to global memory."""
+    found = report.certificate
+    if found is None:
+        return report
+    start = time.perf_counter()
+    bounds = bounds_of(parse_ptx(ptx), report.entry, found["threads"], given, seconds)
+    is_bounded = bounds.run()
+    spent = report.seconds + time.perf_counter() - start
+    report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
+    if not is_bounded:
+        return report
+    assumed = sorted({*found["assumes"], *bounds.assumed})
+    assumptions = dict.fromkeys((*report.assumptions, *assumed))
+    whole = sealed({**found, "bounds": given.to_json(), "assumes": assumed})
+    return replace(report, certificate=whole, assumptions=tuple(assumptions))
 
 
 def _checked(ptx: str, report: Report) -> Report:
@@ -96,6 +138,11 @@ def _checked(ptx: str, report: Report) -> Report:
     try:
         met = check(ptx, found)
     except CertificateError as error:
+        if report.is_bounded:
+            loose = f"the checker does not accept it: {error}"
+            part = sealed({**found, "bounds": None})
+            less = replace(report, is_bounded=False, loose=loose, certificate=part)
+            return _checked(ptx, less)
         why = f"the checker does not accept the proof: {error}"
         return replace(report, status="outside", why=why, certificate=None)
     heads = [found["heads"][number] for number in met]
@@ -109,17 +156,27 @@ def launched_kernels(bundle: Bundle) -> list[Launched]:
     for function in bundle.functions:
         for launch in function.launches:
             for variant in launch.variants:
-                found.update(dict.fromkeys(_of_variant(bundle, variant)))
+                found.update(dict.fromkeys(_of_variant(bundle, function, variant)))
     return list(found)
 
 
-def _of_variant(bundle: Bundle, variant: Variant) -> Iterator[Launched]:
+def _of_variant(
+    bundle: Bundle, function: Function, variant: Variant
+) -> Iterator[Launched]:
     guarded = _guarded(variant.guard)
+    any_size = Requirement(0, MOST_SIZE)
+    sizes = {n: guarded.get(n, any_size) for n in named_sizes(function.parameters)}
     for kernel in variant.kernels:
-        required = _requirements(bundle, kernel, guarded)
-        threads = math.prod(kernel.block)
+        entry = find_entry(parse_ptx(bundle.code_of(kernel).ptx), kernel.name)
+        parameters = [one.name for one in entry.parameters]
+        given = promises(function, variant, kernel, parameters)
         yield Launched(
-            kernel.module, kernel.name, threads, kernel.shared_bytes, required
+            kernel.module,
+            kernel.name,
+            math.prod(kernel.block),
+            kernel.shared_bytes,
+            _requirements(kernel, parameters, guarded),
+            preconditions(given, sizes),
         )
 
 
@@ -159,12 +216,11 @@ def _both(one: Requirement, other: Requirement) -> Requirement:
 
 
 def _requirements(
-    bundle: Bundle, kernel: Kernel, guarded: Mapping[str, Requirement]
+    kernel: Kernel, parameters: Sequence[str], guarded: Mapping[str, Requirement]
 ) -> tuple[tuple[str, Requirement], ...]:
     """What the launch promises of the parameters that are sizes."""
-    entry = find_entry(parse_ptx(bundle.code_of(kernel).ptx), kernel.name)
     found: list[tuple[str, Requirement]] = []
-    for parameter, argument in zip(entry.parameters, kernel.arguments, strict=False):
+    for name, argument in zip(parameters, kernel.arguments, strict=False):
         if not isinstance(argument, SizeValue):
             continue
         size = argument.size
@@ -174,7 +230,7 @@ def _requirements(
             known = Requirement(0, _MOST_EXTENT)
         else:
             known = guarded.get(size, Requirement(0, MOST_SIZE))
-        found.append((parameter.name, known))
+        found.append((name, known))
     for name, blocks in zip(BLOCK_NUMBERS, kernel.grid, strict=True):
         counts = [one for one in block_counts(blocks) if isinstance(one, int)]
         if len(counts) == len(block_counts(blocks)):

@@ -7,7 +7,7 @@ before the first launch, and what it requires of sizes at each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from alcop_mlir import codec, knobs, limits
@@ -15,10 +15,13 @@ from alcop_mlir.checker.check import check
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.errors import CertificateError, ConfigError, LaunchError
 from alcop_mlir.extents import number
-from alcop_mlir.manifest.kernels import Kernel, SizeValue, number_of_blocks
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.kernels import Kernel, SizeValue, Variant, number_of_blocks
+from alcop_mlir.manifest.promises import promises
 from alcop_mlir.runtime.bundle import Bundle
 
 _AXES = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
+_Launch = tuple[Function, Variant, Kernel]
 Found = tuple[dict[str, Any], list[str]]  # a certificate, and the kernel's parameters
 
 
@@ -32,28 +35,39 @@ class Certificates:
 
     def __init__(self, bundle: Bundle):
         self.bundle = bundle
-        self._known: dict[Kernel, Found] = {}
+        self._known: dict[_Launch, Found] = {}
 
-    def check(self, kernels: Iterable[Kernel], sizes: Mapping[str, int]) -> None:
-        """LaunchError where a kernel has no certificate that holds for its launch with
-        these sizes.
+    def check(
+        self,
+        function: Function,
+        variants: Iterable[Variant],
+        running: Container[Kernel],
+        sizes: Mapping[str, int],
+    ) -> None:
+        """LaunchError where a kernel that runs has no certificate that holds for its
+        launch with these sizes.
+
+        function, variants: what is launched
         """
-        for kernel in kernels:
-            self._check(kernel, sizes)
+        for variant in variants:
+            for kernel in variant.kernels:
+                if kernel in running:
+                    self._check((function, variant, kernel), sizes)
 
-    def _check(self, kernel: Kernel, sizes: Mapping[str, int]) -> None:
+    def _check(self, launch: _Launch, sizes: Mapping[str, int]) -> None:
+        kernel = launch[2]
         try:
-            if kernel not in self._known:
-                self._known[kernel] = self._found(kernel)
-            self._check_sizes(kernel, sizes)
+            if launch not in self._known:
+                self._known[launch] = self._found(*launch)
+            self._check_sizes(launch, sizes)
         except (CertificateError, ConfigError) as error:
             raise LaunchError(
                 f"kernel '{kernel.name}': {error}; ALCOP_REQUIRE_CERTIFICATE=0 "
                 "launches it all the same"
             ) from None
 
-    def _found(self, kernel: Kernel) -> Found:
-        """A certificate for its block and shared memory, checked."""
+    def _found(self, function: Function, variant: Variant, kernel: Kernel) -> Found:
+        """A certificate for its block, shared memory and arrays, checked."""
         code = self.bundle.code_of(kernel)
         if code.certificates is None:
             raise CertificateError(
@@ -71,11 +85,17 @@ class Certificates:
             launched = (math.prod(kernel.block), kernel.shared_bytes)
             if (found.get("threads"), found.get("dynamic_bytes")) == launched:
                 check(code.ptx, found)
-                return found, read_kernel(code.ptx, kernel.name).parameters
+                parameters = read_kernel(code.ptx, kernel.name).parameters
+                given = promises(function, variant, kernel, parameters)
+                bounds = found["bounds"] or given
+                if given == {name: bounds[name] for name in given}:
+                    return found, parameters
+                why = "its certificate is for other arrays or blocks"
         raise CertificateError(why)
 
-    def _check_sizes(self, kernel: Kernel, sizes: Mapping[str, int]) -> None:
-        found, parameters = self._known[kernel]
+    def _check_sizes(self, launch: _Launch, sizes: Mapping[str, int]) -> None:
+        found, parameters = self._known[launch]
+        kernel = launch[2]
         values = dict(zip(parameters, kernel.arguments, strict=False))
         for one in found["requires"]:
             name = one["parameter"]
@@ -86,9 +106,14 @@ class Certificates:
                 name, value = str(argument.size), number(argument.size, sizes)
             else:
                 raise CertificateError(f"its certificate requires what {name} is")
-            fits = one["low"] <= value <= one["high"]
-            if not fits or value % one["multiple"]:
-                raise CertificateError(
-                    f"its certificate requires {name} from {one['low']} to "
-                    f"{one['high']} and a multiple of {one['multiple']}, got {value}"
-                )
+            _check_size(name, value, one["low"], one["high"], one["multiple"])
+        for name, given in (found["bounds"] or {"sizes": {}})["sizes"].items():
+            _check_size(name, sizes[name], *given)
+
+
+def _check_size(name: str, value: int, low: int, high: int, multiple: int) -> None:
+    if not low <= value <= high or value % multiple:
+        raise CertificateError(
+            f"its certificate requires {name} from {low} to {high} and a multiple of "
+            f"{multiple}, got {value}"
+        )

@@ -272,7 +272,7 @@ class Program:
         runs = [(kernel, grid) for kernel, grid in runs if 0 not in grid]
         running = [kernel for kernel, _ in runs]
         if self._certificates is not None:
-            self._certificates.check(running, sizes)
+            self._certificates.check(self.function, chosen, running, sizes)
         space = workspace.plan(self.function.intermediates, running, sizes)
         return _Plan(sizes, variants, runs, space)
 

@@ -1,8 +1,9 @@
-"""alcop-certify: proves that kernels use shared memory right, at all trip counts.
+"""alcop-certify: proves that kernels use memory right, at all trip counts.
 
 Exit status 0 where all are proven, 2 where one is not, 3 where one is outside of the
-model and none is worse, 4 where one is proven in part: that loops end, or that loads
-read the tile of their turn, is not shown; 1 with one line `error: ...` on stderr.
+model and none is worse, 4 where one is proven in part: that loops end, that loads read
+the tile of their turn, or that accesses to global memory are inside of arrays, is not
+shown; 1 with one line `error: ...` on stderr.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import codec, files, limits
 from alcop_mlir.errors import ConfigError, EmulationError
-from alcop_mlir.tools import command_line
+from alcop_mlir.tools import command_line, promises
 from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 
 if TYPE_CHECKING:
     from alcop_mlir.certificate.api import Report
+    from alcop_mlir.certificate.bounds.preconditions import Preconditions
     from alcop_mlir.certificate.state import Requirement
     from alcop_mlir.certificate.superfluous import Superfluous
 
@@ -33,7 +35,10 @@ _WORST_LAST = (0, _IN_PART, 3, 2)
 _REQUIREMENT = re.compile(r"([\w$.%]+?)=(-?\d+)\.\.(-?\d+)(?:%(\d+))?", re.A)
 _MOST_DIGITS = 20
 # Options that a bundle's manifest answers.
-_FOR_PTX = ("kernel", "threads", "shared", "require", "check", "superfluous")
+_FOR_PTX = (
+    *("kernel", "threads", "shared", "require", "array", "grid", "check"),
+    "superfluous",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> Parser:
     """All options."""
-    parser = Parser(TOOL, "Prove that kernels use shared memory right.")
+    parser = Parser(TOOL, "Prove that kernels use memory right.")
     add = parser.add_argument
     add("file", help="PTX, or a bundle of alcop-compile")
     about = "of a .ptx file with several: which one; default all"
@@ -61,6 +66,18 @@ def parser() -> Parser:
         metavar="NAME=LOW..HIGH[%N]",
         help=about,
     )
+    about = "of a .ptx file: how many bytes a pointer points to, a sum of "
+    about += "products of numbers and parameters; may be given several times"
+    add(
+        "--array",
+        action="append",
+        type=promises.array,
+        metavar="PARAM=BYTES",
+        help=about,
+    )
+    about = "of a .ptx file: the numbers of blocks, products of numbers, parameters "
+    about += "and PARAM/NUMBER, rounded up; default any"
+    add("--grid", type=promises.grid, metavar="X,Y,Z", help=about)
     about = f"at most so many for each kernel; default {_SECONDS}"
     add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
     add("--json", action="store_true", help="print the verdicts as JSON")
@@ -141,13 +158,25 @@ def _of_ptx(given: Any) -> tuple[list[Report], list[list[Superfluous]] | None]:
         if not names:
             raise ConfigError(f"not proven: '{given.file}' has no kernel")
         options = (given.threads, given.shared, required, given.seconds)
-        reports = [certified(text, name, *options) for name in names]
+        promised = _promised(given, required)
+        reports = [certified(text, name, *options, promised) for name in names]
         if not given.superfluous:
             return reports, None
         return reports, [superfluous(text, name, *options) for name in names]
     except EmulationError as error:
         what = " ".join(str(error).split())  # one line
         raise ConfigError(f"not proven: {what}") from None
+
+
+def _promised(given: Any, sizes: dict[str, Requirement]) -> Preconditions:
+    from alcop_mlir.certificate.api import BLOCK_NUMBERS
+    from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
+
+    return Preconditions(
+        arrays={name: Array(bytes_) for name, bytes_ in given.array or ()},
+        sizes={n: one for n, one in sizes.items() if n not in BLOCK_NUMBERS},
+        grid=dict(zip(BLOCK_NUMBERS, given.grid or (), strict=False)),
+    )
 
 
 def _text(file: str) -> str:
@@ -194,6 +223,12 @@ def _rows(report: Report) -> Rows:
         yield "ends", [f"{ends}: each loop has a bound for its turns"]
         steady = "yes" if report.is_steady else "not shown"
         yield "steady", [f"{steady}: each load reads the tile of its turn"]
+        if report.is_bounded or not report.loose:
+            shown = "yes" if report.is_bounded else "not shown"
+            bounded = f"{shown}: each access to global memory is inside of an array"
+        else:
+            bounded = f"not shown: {report.loose}"
+        yield "bounded", [bounded]
         yield "assumed", list(report.assumptions)
     yield "time", [command_line.seconds(report.seconds)]
 

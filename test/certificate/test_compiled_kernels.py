@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import CASES
 
 NAMES = ("nt bf16 K open 2,2", "nn f16 3,2", "attention")
-CHECK_SECONDS = 1.0  # of CPU time: what a launcher waits
+# Of CPU time: what a launcher waits; more where bounds are of sizes that are not known.
+CHECK_SECONDS, OPEN_SECONDS = 1.0, 2.0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,4 +27,6 @@ def test_all_ways_of_launching_are_proven(name: str) -> None:
         assert report.status == "proven", report.verdict
         start = time.process_time()
         check(case.ptx, report.certificate)
-        assert time.process_time() - start < CHECK_SECONDS
+        limit = OPEN_SECONDS if "open" in name else CHECK_SECONDS
+        assert time.process_time() - start < limit
+        assert report.is_bounded, report.loose

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "certificate"))
 from ring_kernels import Ring, steady_ring
 
 SIZE = "n=0..2147483647"
+ARRAYS = ("--array", "in=256*n", "--array", "out=256")
 
 
 @pytest.fixture
@@ -31,7 +32,8 @@ def ring(tmp_path: Path) -> Path:
 
 def test_a_proof(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = ring.with_name("ring.json")
-    assert certify.main([str(ring), "--require", SIZE, "-o", str(output)]) == 0
+    given = [str(ring), "--require", SIZE, *ARRAYS, "-o", str(output)]
+    assert certify.main(given) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[:3] == [
         "ring",
@@ -52,12 +54,32 @@ def test_a_proof(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_proof_in_part(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each turn copies the tile that a remainder names, not the next one."""
     ring.write_text(Ring().text())
-    assert certify.main([str(ring), "--require", SIZE]) == 4
+    assert certify.main([str(ring), "--require", SIZE, *ARRAYS]) == 4
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert "verdict proven in part: steady not shown" in lines
-    assert certify.main([str(ring), "--require", SIZE, "--json"]) == 4
+    assert certify.main([str(ring), "--require", SIZE, *ARRAYS, "--json"]) == 4
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["status"], found["missing"]) == ("proven in part", ["steady"])
+
+
+def test_arrays_that_are_too_small(
+    ring: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [
+        str(ring),
+        "--require",
+        SIZE,
+        "--array",
+        "in=256*n-4",
+        "--array",
+        "out=256",
+    ]
+    assert certify.main(given) == 4
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "verdict proven in part: bounded not shown" in lines
+    (why,) = (line for line in lines if line.startswith("bounded"))
+    assert why.startswith("bounded not shown: line ")
+    assert "it may be behind the array of in: cp.async.ca.shared.global" in why
 
 
 def test_superfluous_synchronization(
@@ -67,7 +89,7 @@ def test_superfluous_synchronization(
     text = ring.read_text().replace("bar.sync 0;", "bar.sync 0;\n  bar.sync 0;")
     ring.write_text(text)
     line = text[: text.index("bar.sync")].count("\n") + 1
-    given = [str(ring), "--require", SIZE, "--superfluous"]
+    given = [str(ring), "--require", SIZE, *ARRAYS, "--superfluous"]
     assert certify.main(given) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert f"not needed line {line}: bar.sync 0" in lines
@@ -84,7 +106,8 @@ def test_a_certificate_is_checked(
     ring: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = ring.with_name("ring.json")
-    assert certify.main([str(ring), "--require", SIZE, "-o", str(output)]) == 0
+    given = [str(ring), "--require", SIZE, *ARRAYS, "-o", str(output)]
+    assert certify.main(given) == 0
     capsys.readouterr()
     assert certify.main([str(ring), "--check", str(output)]) == 0
     assert "certificate holds" in capsys.readouterr().out
@@ -140,6 +163,10 @@ def test_what_is_no_ptx_is_one_line(
         (["--require", "n=1"], "expected NAME=LOW..HIGH or NAME=LOW..HIGH%N"),
         (["--require", "n=3..1"], "no number is in 'n=3..1'"),
         (["--require", "k=0..1"], "ring has no parameter 'k', it has in, out, n"),
+        (["--array", "n"], "expected PARAM=BYTES, as A=2*M*K, got 'n'"),
+        (["--array", "in=n//2"], "expected PARAM=BYTES, as A=2*M*K, got 'in=n//2'"),
+        (["--array", "k=8"], "ring has no parameter 'k', it has in, out, n"),
+        (["--grid", "1,1"], "expected X,Y,Z, as N/64*M/64,1,1, got '1,1'"),
         (["--kernel", "other"], "the PTX has no kernel 'other', it has ring"),
         (["--threads", "32"], "ring has blocks of 64 threads, got 32"),
     ],
@@ -222,11 +249,19 @@ def test_what_a_certificate_requires_of_sizes(
     bundle = load(made)
     monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
     certificates = required_certificates(bundle)
-    kernel = next(k for k in bundle.function().kernels if "rows16" in k.name)
+    function = bundle.function()
+    variant = next(
+        one for one in function.launches[0].variants if "rows16" in one.kernels[0].name
+    )
+    launch = (function, [variant], variant.kernels)
     assert certificates is not None
-    certificates.check([kernel], {"M": 8, "N": 8, "K": 8})
+    certificates.check(*launch, {"M": 8, "N": 8, "K": 8})
     with pytest.raises(LaunchError, match="from 0 to 2147483647"):
-        certificates.check([kernel], {"M": 8, "N": 8, "K": 2**31})
+        certificates.check(*launch, {"M": 8, "N": 8, "K": 2**31})
+    small = [replace(one, dtype="i8") for one in function.parameters]
+    other = replace(function, parameters=tuple(small))
+    with pytest.raises(LaunchError, match="is for other arrays or blocks"):
+        certificates.check(other, *launch[1:], {"M": 8, "N": 8, "K": 8})
 
 
 MATMUL = """

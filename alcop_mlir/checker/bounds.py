@@ -1,0 +1,112 @@
+"""That each access to global memory is inside of the array that its address is of."""
+
+from __future__ import annotations
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Same
+from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import Promises
+from alcop_mlir.checker.instructions import Instruction, integer, names_in
+from alcop_mlir.checker.registers import NUMBER, PLACE
+from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.text import Kernel
+from alcop_mlir.checker.thread import Thread
+from alcop_mlir.checker.ways import Ways
+from alcop_mlir.errors import CertificateError
+
+_MEMORY = ("ld", "ldu", "st", "atom", "red")
+_HARMLESS = set(
+    "cvta isspacep mov prefetch prefetchu discard applypriority createpolicy membar "
+    "fence".split()
+)
+
+
+def check_bounds(kernel: Kernel, flow: Flow, threads: int, given: Promises) -> bool:
+    """CertificateError where an access is not inside; whether it is assumed that
+    counters do not wrap around.
+    """
+    if not any(map(_is_global, kernel.code)):
+        return False
+    thread = Thread(kernel, threads, given)
+
+    def visit(ins: Instruction) -> None:
+        if _is_global(ins) and not _is_inside(thread, ins):
+            raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
+
+    ways = Ways(thread, flow, _needed(kernel), visit)
+    ways.run()
+    return ways.assumes_no_wrap
+
+
+def _is_global(ins: Instruction) -> bool:
+    """Whether it may access global memory."""
+    if ins.parts[0] in _HARMLESS:
+        return False
+    return "global" in ins.parts or ins.is_generic or ins.parts[0] == "call"
+
+
+def _needed(kernel: Kernel) -> set[str]:
+    """Registers of which addresses, sizes and guards are computed."""
+    names: set[str] = set()
+    for ins in kernel.code:
+        if _is_global(ins):
+            places = [o for o in ins.operands if o.startswith("[")]
+            sizes = ins.operands[3:] if ins.parts[0] == "cp" else ()
+            names.update(n for one in (*places, *sizes) for n in names_in(one))
+        if ins.guard and (ins.parts[0] == "bra" or _is_global(ins)):
+            names.add(ins.guard)
+    grows = True
+    while grows:
+        before = len(names)
+        for ins in reversed(kernel.code):
+            if ins.parts[0] != "ld" and not names.isdisjoint(ins.results):
+                names |= ins.reads - {""}
+        grows = len(names) > before
+    return names
+
+
+def _is_inside(thread: Thread, ins: Instruction) -> bool:
+    is_copy = ins.parts[:2] == ["cp", "async"] and ins.parts[2] in ("ca", "cg")
+    places = [PLACE.fullmatch(o) for o in ins.operands if o.startswith("[")]
+    if ("async" in ins.parts or ins.parts[0] not in _MEMORY) and not is_copy:
+        return False
+    place = places[int(is_copy)] if len(places) > is_copy else None
+    address = None if place is None else thread.value(place[1], 64)
+    if place is None or not isinstance(address, Same):
+        return False
+    pointers = [s for s in address.term if s[1:] in thread.given.arrays and s[0] == "."]
+    if len(pointers) != 1 or address.term[pointers[0]] != 1:
+        return False
+    bytes_, lengths = thread.given.arrays[pointers[0][1:]]
+    step = integer((place[2] or place[3] or "0").replace(" ", ""))
+    offset = terms.plus(address.term, {pointers[0]: -1, "": step})
+    guard = thread.holds(thread.guard(ins))
+    runs: Clause = [[]] if guard is None else guard.true
+    size, when = _size(thread, ins)
+    below = terms.opposite(offset)
+    end = terms.plus(terms.plus(offset, size), terms.number(-1))
+    outside = [below, terms.minus(end, thread.polynomial(bytes_))]
+    outside += [terms.negative(thread.polynomial(one)) for one in lengths]
+    some = terms.plus(size, terms.number(-1))
+    return all(
+        thread.never([[*one, *more, fact, some] for one in runs for more in when])
+        for fact in outside
+    )
+
+
+def _size(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
+    """How many bytes it accesses, and when it does."""
+    if ins.parts[0] != "cp":
+        last = ins.parts[-1]
+        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        count = next((int(p[1:]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
+        return terms.number(max(width // 8, 1) * count), [[]]
+    whole = ins.operands[2]
+    size = terms.number(integer(whole) if NUMBER.fullmatch(whole) else 16)
+    is_hinted = any("cache_hint" in part for part in ins.parts)
+    others = ins.operands[3 : len(ins.operands) - is_hinted]
+    value = thread.value(others[0], 32) if others else None
+    if isinstance(value, Same):
+        return (value.term, [[]]) if value.low >= 0 else (size, [[]])
+    ignored = thread.holds(value)
+    return (size, [[]]) if ignored is None else (size, ignored.false)

@@ -1,0 +1,294 @@
+"""Numbers of one thread, and what integer instructions make of them.
+
+A number is a term; where it leaves the range of its register that holds it modulo
+2**width, which additions and multiplications keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.checker import arithmetic, terms
+from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits
+from alcop_mlir.checker.products import ProductFacts, split
+from alcop_mlir.checker.terms import Clause, Quotient, Term
+
+_MOST_FACTORS, _MOST_TERMS = 4, 40
+Held = Same | Holds | np.ndarray | None
+
+
+@dataclass
+class Way:
+    """Registers, facts and clauses where a thread is, the last two by their text."""
+
+    registers: dict[str, Held] = field(default_factory=dict)
+    facts: dict[Any, Term] = field(default_factory=dict)
+    clauses: dict[Any, Clause] = field(default_factory=dict)
+
+    def fork(self) -> Way:
+        """One that goes another way."""
+        return Way(dict(self.registers), dict(self.facts), dict(self.clauses))
+
+    def assume(self, clause: Clause) -> None:
+        """One of the alternatives holds."""
+        if len(clause) == 1:
+            self.know(clause[0])
+        elif clause:
+            self.clauses[terms.frozen_clause(clause)] = clause
+
+    def know(self, facts: list[Term]) -> None:
+        """These hold."""
+        self.facts.update({terms.frozen(f): f for f in facts})
+
+
+class Numbers:
+    """Computes where a thread is on its `way`; `decides` where facts are asked.
+
+    noted: what is known of the last result besides its term
+    """
+
+    decides = True
+
+    def __init__(self, threads: int):
+        self.threads = threads
+        self.facts = ProductFacts(threads)
+        self.way = Way()
+        self.rests: dict[str, Term] = {}
+        self.noted: list[Term] = []
+
+    def symbol(self, name: str, low: int, high: int) -> Same:
+        """A number of that range."""
+        if low == high:
+            return Same(terms.number(low), low, low)
+        self.facts.limit(name, low, high)
+        return Same({name: 1}, low, high)
+
+    def of_threads(self, numbers: np.ndarray) -> Same:
+        """The numbers of threads as a value."""
+        term = self.facts.of_threads(numbers.astype(np.int64))
+        return Same(term, int(numbers.min()), int(numbers.max()))
+
+    def known(self, fact: Term) -> bool:
+        """Whether a fact surely holds."""
+        if not self.decides:
+            return False
+        facts, clauses = [*self.way.facts.values()], [*self.way.clauses.values()]
+        return self.facts.follows(fact, facts, clauses)
+
+    def never(self, clause: Clause) -> bool:
+        """Whether no alternative can hold."""
+        if not self.decides:
+            return False
+        facts, clauses = [*self.way.facts.values()], [*self.way.clauses.values()]
+        return self.facts.never(clause, facts, clauses)
+
+    def number(self, v: Same, width: int) -> Same:
+        """The value as the number that a register holds, with a sign."""
+        least, most = limits(width)
+        low, high = v.low, v.high
+        if least <= low <= high <= most:
+            return v
+        named = {s for fact in self.way.facts.values() for s in fact}
+        if any(s[:1] in ("h", "u") and s not in named for s in v.term):
+            raise Unknown  # nothing is known of it
+        if low < least:
+            floors = (x for x in (0, least) if self.known(_less(v.term, x)))
+            low = next(floors, least - 1)
+        if high > most:
+            above = terms.minus(terms.number(most), v.term)
+            high = most if self.known(above) else most + 1
+        if low < least or high > most:
+            raise Unknown
+        return Same(v.term, low, high)
+
+    def natural(self, v: Same) -> Same:
+        """The value as one that is not negative."""
+        if v.low < 0 and not self.known(v.term):
+            raise Unknown
+        return Same(v.term, max(v.low, 0), v.high)
+
+    def result(
+        self, parts: list[str], v: list[Same], kinds: list[tuple[str, int]]
+    ) -> Same:
+        (kind, width), name = kinds[-1], parts[0]
+        found = [self.facts.in_threads(one.term) for one in v]
+        is_ring = name in ("add", "sub", "neg", "shl", "mul", "mad")
+        if is_ring and "hi" not in parts:
+            try:
+                return self._ring(parts, v, width, kind == "s")
+            except Unknown:
+                pass
+        lanes = [one.astype(np.uint64) for one in found if one is not None]
+        own = arithmetic.exact(parts, lanes) if len(lanes) == len(v) else None
+        if own is not None:
+            return self.of_threads(arithmetic.signed(own, kinds[0][1]))
+        if name == "cvt" and kinds[0][1] <= width:
+            return v[0]
+        v = [self.number(one, width) for one in v]
+        if kind != "s" and name in ("div", "rem", "shr", "bfe", "min", "max", "cvt"):
+            v = [self._large(one) for one in v]
+        if name in ("div", "rem") and v[1].low != v[1].high:
+            return self._divided(name, v)
+        if name == "xor":
+            return self._inside(v)
+        try:
+            made = arithmetic.linear(parts, v)
+        except Unknown:
+            if name == "or":
+                return self._filled(v)
+            if "hi" not in parts or kind == "s":
+                raise
+            made = self._high(v, width)
+        made = Same(self.facts.folded(made.term), made.low, made.high)
+        self._note_range(made)
+        return made
+
+    def _large(self, v: Same) -> Same:
+        try:
+            return self.natural(v)
+        except Unknown:
+            return v
+
+    def _ring(self, parts: list[str], v: list[Same], width: int, signed: bool) -> Same:
+        name = parts[0]
+        if name == "neg":
+            return self._sum(_ZERO, v[0], -1)
+        if name in ("add", "sub"):
+            return self._sum(v[0], v[1], 1 if name == "add" else -1)
+        if name == "shl":
+            if v[1].low != v[1].high or not 0 <= v[1].low < width:
+                raise Unknown
+            by = 1 << v[1].low
+            return self._product(v[0], Same(terms.number(by), by, by))
+        if "wide" in parts:
+            v = [*(self.number(one, width) for one in v[:2]), *v[2:]]
+            if not signed and min(v[0].low, v[1].low) < 0:
+                v = [*map(self.natural, v[:2]), *v[2:]]
+        found = self._product(v[0], v[1])
+        return found if name == "mul" else self._sum(found, v[2], 1)
+
+    def _sum(self, a: Same, b: Same, sign: int) -> Same:
+        low, high = sorted((sign * b.low, sign * b.high))
+        term = terms.plus(a.term, b.term, sign)
+        if len(term) > _MOST_TERMS:
+            raise Unknown
+        return _plain(Same(term, a.low + low, a.high + high))
+
+    def _product(self, a: Same, b: Same) -> Same:
+        counts = [max(len(terms.factors(s)) for s in v.term) for v in (a, b)]
+        if sum(counts) > _MOST_FACTORS:
+            raise Unknown
+        term = terms.number(0)
+        for symbol, factor in terms.product(a.term, b.term).items():
+            known = self.rests.get(symbol, {symbol: 1})
+            term = terms.plus(term, known, factor)
+        ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+        return _plain(Same(term, min(ends), max(ends)))
+
+    def _note_range(self, made: Same) -> None:
+        low, high = self.facts.span(made.term)
+        if len(made.term) > 2:
+            if low < made.low:
+                self.noted.append(_less(made.term, made.low))
+            if high > made.high:
+                self.noted.append(terms.minus(terms.number(made.high), made.term))
+
+    def _filled(self, v: list[Same]) -> Same:
+        """`or`, where one is each thread's own, and the other has few of its bits."""
+        for a, b in (v, v[::-1]):
+            bits = self.facts.in_threads(b.term)
+            if bits is None or bits.min() < 0:
+                continue
+            above = 1 << int(bits.max()).bit_length()
+            while True:
+                low = {s: c for s, c in a.term.items() if s and c % above}
+                low[""] = a.term.get("", 0) % above
+                own = self.facts.in_threads(low)
+                if own is None or own.min() < 0:
+                    break
+                if own.max() < above:
+                    least, most = int(own.min()), int(own.max())
+                    term = terms.minus(a.term, low)
+                    rest = Same(term, a.low - most, a.high - least)
+                    return self._sum(rest, self.of_threads(own | bits), 1)
+                above = 1 << int(own.max()).bit_length()
+        raise Unknown
+
+    def _inside(self, v: list[Same]) -> Same:
+        """`xor` with a number that has all bits of the other: a difference."""
+        mask, a = sorted(v, key=lambda one: one.low != one.high)
+        if mask.low != mask.high or min(mask.low, a.low) < 0:
+            raise Unknown
+        step = gcd(*a.term.values())
+        if ((1 << a.high.bit_length()) - (step & -step)) & ~mask.low:
+            raise Unknown
+        return self._sum(mask, a, -1)
+
+    def _high(self, v: list[Same], width: int) -> Same:
+        fixed, a = sorted(v[:2], key=lambda one: one.low != one.high)
+        if fixed.low != fixed.high or a.low < 0:
+            raise Unknown
+        by = fixed.low % 2**width
+        term = terms.quotient(terms.plus({}, a.term, by), 2**width)
+        return Same(term, 0, a.high * by >> width)
+
+    def _divided(self, name: str, v: list[Same]) -> Same:
+        """By what is not known: names for the quotient and the rest."""
+        a, b = map(self.natural, v)
+        if not self.known(_less(b.term, 1)):
+            raise Unknown
+        if self.known(_less(terms.minus(b.term, a.term), 1)):
+            return _ZERO if name == "div" else a
+        text = f"[{terms.frozen(a.term)}/{terms.frozen(b.term)}]"
+        names = frozenset(terms.inside(a.term, b.term))
+        every = terms.Division(f"q{text}"), terms.Division(f"r{text}")
+        for one in every:
+            one.names = names
+        quotient = self.symbol(every[0], 0, max(self.facts.span(a.term)[1], 0))
+        own = [s for s in b.term if s]
+        if terms.frozen(b.term) != ((own[0], 1),):
+            rest = terms.minus(a.term, terms.product(b.term, quotient.term))
+        else:
+            most = max(self.facts.span(b.term)[1] - 1, 0)
+            rest = self.symbol(every[1], 0, most).term
+            symbol = terms.times(own[0], every[0])
+            self.rests[symbol] = terms.minus(a.term, rest)
+        self.noted += [rest, _less(terms.minus(b.term, rest), 1)]
+        if name == "rem":
+            return Same(rest, 0, min(a.high, b.high - 1))
+        self._note_most(a.term, b.term, quotient.term)
+        return quotient
+
+    def _note_most(self, a: Term, b: Term, quotient: Term) -> None:
+        """Of `a <= b * c - 1` that a / b is below c."""
+        if len([s for s in b if s]) != 1 or b.get("", 0):
+            return
+        ((symbol, many),) = [(s, c) for s, c in b.items() if s]
+        for fact in [*self.way.facts.values()]:
+            total = terms.plus(terms.plus(fact, a), terms.number(1))
+            times, rest = split(total, symbol)
+            if any(rest.values()) or any(c % many for c in times.values()):
+                continue
+            below = terms.minus({s: c // many for s, c in times.items()}, quotient)
+            self.noted.append(_less(below, 1))
+            for one in below:
+                if isinstance(one, Quotient) and below[one] == 1:
+                    rest = terms.minus(below, {one: 1})
+                    more = terms.plus(one.dividend, _less(rest, 1), one.divisor)
+                    self.noted.append(more)
+
+
+_ZERO = Same(terms.number(0), 0, 0)
+
+
+def _less(term: Term, by: int) -> Term:
+    return terms.plus(term, terms.number(-by))
+
+
+def _plain(v: Same) -> Same:
+    number = v.term.get("", 0)
+    return Same(v.term, number, number) if terms.is_constant(v.term) else v

@@ -1,0 +1,60 @@
+"""What the command line promises of arrays and of the grid, of a .ptx file.
+
+A number is written as `2*M*K+8`, with parameters as sizes; a number of blocks as
+`M/64*N/64`, where each division is rounded up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from alcop_mlir.certificate.bounds.preconditions import Count, Polynomial
+
+_FACTOR = r"(?:\d{1,20}|[A-Za-z_$%][\w$%]*)"
+_PRODUCT = re.compile(rf"{_FACTOR}(?:\*{_FACTOR})*", re.A)
+_COUNT = re.compile(rf"({_FACTOR})(?:/([1-9]\d{{0,9}}))?", re.A)
+_MOST = 1000  # letters
+Array = tuple[str, "Polynomial"]
+
+
+def array(text: str) -> Array:
+    """`PARAM=BYTES`: the parameter, and how many bytes are behind it."""
+    name, equals, bytes_ = text[:_MOST].replace(" ", "").partition("=")
+    parts = re.split(r"(?=[+-])", bytes_)
+    terms = [_term(part) for part in parts if part]
+    if not equals or not name or not terms or None in terms:
+        message = f"expected PARAM=BYTES, as A=2*M*K, got '{text[:80]}'"
+        raise argparse.ArgumentTypeError(message)
+    return name, tuple(term for term in terms if term is not None)
+
+
+def _term(text: str) -> tuple[int, tuple[str, ...]] | None:
+    sign, text = (-1 if text[0] == "-" else 1), text.lstrip("+-")
+    if not _PRODUCT.fullmatch(text):
+        return None
+    factor, names = sign, []
+    for one in text.split("*"):
+        if one.isdigit():
+            factor *= int(one)
+        else:
+            names.append(one)
+    return factor, tuple(names)
+
+
+def grid(text: str) -> tuple[tuple[Count, ...], ...]:
+    """`X,Y,Z`: the numbers of blocks along each axis, multiplied."""
+    axes = text[:_MOST].replace(" ", "").split(",")
+    found = [[_COUNT.fullmatch(one) for one in axis.split("*")] for axis in axes]
+    if len(axes) != 3 or not all(one for counts in found for one in counts):
+        message = f"expected X,Y,Z, as N/64*M/64,1,1, got '{text[:80]}'"
+        raise argparse.ArgumentTypeError(message)
+    return tuple(tuple(_count(one) for one in counts if one) for counts in found)
+
+
+def _count(found: re.Match[str]) -> Count:
+    name, by = found.groups()
+    value = ((int(name), ()),) if name.isdigit() else ((1, (name,)),)
+    return value, int(by or 1)

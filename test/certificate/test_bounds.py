@@ -1,0 +1,305 @@
+"""Accesses to global memory: inside of arrays under what callers promise, or not shown.
+
+Each guard that is weakened by one makes an access that may be outside. What is shown
+the checker shows too, and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from alcop_mlir.certificate.bounds.accesses import Bounds
+from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.program import Code
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.check import check
+from alcop_mlir.compilation.certification import certified, launched_kernels
+from alcop_mlir.errors import CertificateError
+from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import CASES
+from ring_kernels import steady_ring
+
+_OPEN = (None, None, {}, 60)
+SIZE = Requirement(0, 2**31 - 1)
+
+
+def kernel(body: str, parameters: str) -> str:
+    listed = ", ".join(f".param .u64 {name}" for name in parameters.split())
+    loads = "\n".join(
+        f"ld.param.u64 %{name}, [{name}];\n" for name in parameters.split()
+    )
+    registers = ", ".join(f"%{name}" for name in parameters.split())
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry f({listed})
+.reqntid 128, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .f32 %f<9>;
+.reg .b32 %r<9>;
+.reg .b64 %d<20>, {registers};
+{loads}
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+mov.u32 %r3, %ctaid.y;
+mov.u32 %r4, %ctaid.z;
+cvt.u64.u32 %d1, %r1;
+{body}
+DONE:
+ret;
+}}
+"""
+
+
+# One element of each matrix of a batch by each thread, plus one of its column.
+_ADDRESS = """
+mul.wide.u32 %d2, %r3, 16;
+mul.wide.u32 %d3, %r2, 8;
+cvt.u64.u32 %d4, %r4;
+shr.u64 %d5, %d1, 3;
+and.b64 %d6, %d1, 7;
+or.b64 %d7, %d2, %d5;
+or.b64 %d8, %d3, %d6;
+"""
+_ACCESS = """
+mul.lo.s64 %d9, %d4, %stride;
+mad.lo.s64 %d10, %d7, %lda, %d9;
+add.s64 %d11, %d10, %d8;
+shl.b64 %d11, %d11, 2;
+add.s64 %d12, %a, %d11;
+ld.global.f32 %f1, [%d12];
+shl.b64 %d13, %d8, 2;
+add.s64 %d14, %bias, %d13;
+ld.global.f32 %f2, [%d14];
+add.f32 %f3, %f1, %f2;
+mad.lo.s64 %d15, %d4, %m, %d7;
+mad.lo.s64 %d15, %d15, %n, %d8;
+shl.b64 %d15, %d15, 2;
+add.s64 %d16, %c, %d15;
+st.global.f32 [%d16], %f3;
+"""
+_GUARDS = """
+setp.ge.s64 %p1, %d7, %m;
+@%p1 bra DONE;
+setp.ge.s64 %p2, %d8, %n;
+@%p2 bra DONE;
+"""
+_BATCH = "a bias c m n lda stride"
+
+
+def of_batch(rows: str = "m", columns: str = "n", batches: str = "b") -> Preconditions:
+    """4 * ((b - 1) * stride + (m - 1) * lda + n) bytes, and those of C and a bias."""
+    b, m, n = (((1, (name,)),) for name in (batches, rows, columns))
+    strided = (
+        *((4, (batches, "stride")), (-4, ("stride",)), (4, (rows, "lda"))),
+        *((-4, ("lda",)), (4, (columns,))),
+    )
+    arrays = {
+        "a": Array(strided, (b, m, n)),
+        "bias": Array(((4, (columns,)),)),
+        "c": Array(((4, (batches, rows, columns)),)),
+    }
+    sizes = {name: SIZE for name in ("b", "m", "n", "lda", "stride")}
+    grid = {"%ctaid.z": ((((1, ("b",)),), 1),)}
+    return Preconditions(arrays, {}, sizes, grid)
+
+
+def bounded(text: str, promised: Preconditions) -> bool:
+    """What prover and checker say of it, who have to agree."""
+    report = certified(text, "f" if "entry f(" in text else "ring", *_OPEN, promised)
+    assert report.status == "proven", report.verdict
+    assert report.certificate is not None
+    check(text, report.certificate)
+    if not report.is_bounded:
+        listed = {**report.certificate, "bounds": promised.to_json()}
+        with pytest.raises(CertificateError, match="an access may be outside"):
+            check(text, sealed(listed))
+    return report.is_bounded
+
+
+def test_rows_columns_and_batches() -> None:
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    assert bounded(text, of_batch())
+
+
+@pytest.mark.parametrize("register", ["%d7, %m", "%d8, %n"])
+def test_a_guard_that_is_off_by_one(register: str) -> None:
+    """`row <= m` lets one more row through."""
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    old = f", {register}"
+    line = next(
+        one for one in text.split("\n") if one.startswith("setp") and old in one
+    )
+    assert not bounded(text.replace(line, line.replace(".ge", ".gt")), of_batch())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_guard_that_is_missing(number: int) -> None:
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    assert not bounded(text.replace(f"@%p{number} bra DONE;", ""), of_batch())
+
+
+def test_more_blocks_than_matrices() -> None:
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    more = replace(of_batch(), grid={"%ctaid.z": ((((1, ("b",)), (1, ())), 1),)})
+    assert not bounded(text, more)
+    assert not bounded(text, replace(of_batch(), grid={}))
+
+
+def test_arrays_that_are_too_small() -> None:
+    """By one element of the bias, and by rows that are shorter than is said."""
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    given = of_batch()
+    less = {**given.arrays, "bias": Array(((4, ("n",)), (-4, ())))}
+    assert not bounded(text, replace(given, arrays=less))
+    dense = {**given.arrays, "a": Array(((4, ("b", "m", "n")),))}
+    assert not bounded(text, replace(given, arrays=dense))
+
+
+_LOOP = """
+mov.u64 %d2, 0;
+mov.u64 %d3, %a;
+LOOP:
+setp.ge.s64 %p1, %d2, %n;
+@%p1 bra DONE;
+shl.b64 %d4, %d1, 2;
+add.s64 %d5, %d3, %d4;
+ld.global.f32 %f1, [%d5];
+add.s64 %d3, %d3, 512;
+add.s64 %d2, %d2, 1;
+bra LOOP;
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_shown"),
+    [
+        ("", "", True),
+        (", 512;", ", 516;", False),
+        (".ge.s64 %p1", ".gt.s64 %p1", False),
+        ("%d2, 0;", "%d2, -1;", False),
+        ("%d2, 1;", "%d2, 2;", True),
+        ("ld.global.f32 %f1", "ld.global.v2.f32 {%f1, %f2}", False),
+    ],
+)
+def test_a_loop(old: str, new: str, is_shown: bool) -> None:
+    text = kernel(_LOOP.replace(old, new), "a n")
+    arrays = {"a": Array(((512, ("n",)),))}
+    assert bounded(text, Preconditions(arrays, {}, {"n": SIZE})) == is_shown
+
+
+_DIVIDED = """
+mul.wide.u32 %d2, %r2, 128;
+add.s64 %d2, %d2, %d1;
+mul.lo.s64 %d9, %m, %n;
+setp.ge.s64 %p1, %d2, %d9;
+@%p1 bra DONE;
+div.u64 %d3, %d2, %n;
+mul.lo.s64 %d4, %d3, %n;
+sub.s64 %d5, %d2, %d4;
+shl.b64 %d6, %REGISTER, 2;
+add.s64 %d7, %a, %d6;
+ld.global.f32 %f1, [%d7];
+"""
+
+
+@pytest.mark.parametrize(
+    ("register", "of", "is_shown"),
+    [("d5", "n", True), ("d3", "m", True), ("d5", "m", False), ("d3", "n", False)],
+)
+def test_rows_and_columns_of_a_number(register: str, of: str, is_shown: bool) -> None:
+    """By a division by what is not known."""
+    text = kernel(_DIVIDED.replace("REGISTER", register), "a m n")
+    sizes = {name: Requirement(1, 2**20) for name in ("m", "n")}
+    given = Preconditions({"a": Array(((4, (of,)),))}, {}, sizes)
+    assert bounded(text, given) == is_shown
+
+
+def test_a_quotient_of_the_turn_before() -> None:
+    """A guard on n / k says nothing of (n + 1) / k."""
+    text = """
+mov.u64 %d2, 0;
+mov.u64 %d4, 0;
+LOOP:
+div.u64 %d3, %d2, %k;
+shl.b64 %d5, %d3, 2;
+add.s64 %d6, %a, %d5;
+ld.global.f32 %f1, [%d6];
+add.s64 %d2, %d2, 1;
+setp.lt.s64 %p1, %d3, %n;
+@%p1 bra LOOP;
+"""
+    sizes = {"k": Requirement(1, 100), "n": SIZE}
+    for more, is_shown in ((4, False), (8, False)):
+        bytes_ = ((4, ("n",)), (more, ()))
+        given = Preconditions({"a": Array(bytes_)}, {}, sizes)
+        assert bounded(kernel(text, "a k n"), given) == is_shown
+
+
+def test_copies_of_no_bytes() -> None:
+    """A source size of 0 accesses nothing, wherever the address is."""
+    text = """
+setp.lt.s64 %p1, %d1, %n;
+selp.b32 %r5, 4, 0, %p1;
+shl.b64 %d2, %d1, 2;
+add.s64 %d3, %a, %d2;
+cvt.u32.u64 %r6, %d2;
+cp.async.ca.shared.global [%r6], [%d3], 4, %r5;
+cp.async.wait_all;
+"""
+    given = Preconditions({"a": Array(((4, ("n",)),))}, {}, {"n": SIZE})
+    shared = ".reg .pred %p<9>;", ".shared .b8 buf[512];\n.reg .pred %p<9>;"
+    ptx = kernel(text, "a n").replace(*shared)
+    assert bounded(ptx, given)
+    assert not bounded(ptx.replace("setp.lt", "setp.le"), given)
+    assert not bounded(ptx.replace("4, 0, %p1", "4, 4, %p1"), given)
+
+
+def test_a_ring() -> None:
+    sizes = {"n": SIZE}
+    arrays = {"in": Array(((256, ("n",)),)), "out": Array(((256, ()),))}
+    assert bounded(steady_ring(), Preconditions(arrays, {}, sizes))
+    less = {**arrays, "in": Array(((256, ("n",)), (-4, ())))}
+    assert not bounded(steady_ring(), Preconditions(less, {}, sizes))
+
+
+def test_a_compiled_kernel() -> None:
+    """Rows and columns that are not known; and with a guard of rows off by one."""
+    (case,) = (one for one in CASES if one.name == "nn f16 open 2,1")
+    one = case.launched
+    text = case.ptx
+    old, new = "setp.ge.s64 \t%p1, ", "setp.gt.s64 \t%p1, "
+    assert old in text
+    for ptx, why in ((text, ""), (text.replace(old, new), "behind the array")):
+        module = parse_ptx(ptx)
+        code = Code(module, module.kernels[one.name])
+        bounds = Bounds(code, one.threads, one.promised)
+        assert bounds.run() == (not why), bounds.why
+        assert why in bounds.why
+
+
+def test_promises_of_a_manifest() -> None:
+    """A certificate with smaller arrays is refused, and one of other sizes too."""
+    (case,) = (one for one in CASES if one.name == "nt bf16 K open 2,2")
+    one = next(k for k in launched_kernels(case.bundle) if "rows16" in k.name)
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    found = certified(case.ptx, *given, one.promised).certificate
+    assert found is not None
+    bounds = found["bounds"]
+    for member, changed in (
+        ("arrays", {n: [[[127, ["K"]]], []] for n in bounds["arrays"]}),
+        ("arrays", {}),
+        ("values", {n: [[2, ["K"]]] for n in bounds["values"]}),
+    ):
+        listed = sealed({**found, "bounds": {**bounds, member: changed}})
+        with pytest.raises(CertificateError):
+            check(case.ptx, listed)
