@@ -20,8 +20,8 @@ A loop is changed if it multiplies matrices and carries a total that it adds up 
 Parts begin where tiles do: where it waits for asynchronous copies after the first
 matrices. Totals that are used behind a branch pass through a move of inline assembly in
 front of it, which ptxas removes: LLVM would compute them where they are used. Other
-loops are left unchanged, and so is a place that fragments are loaded ahead of: ptxas
-then needs both sides of it to find registers.
+loops are left unchanged, and so are tiles whose fragments are loaded before they begin:
+ptxas then needs what lies on both sides to find registers.
 
 Runs after alcop-unroll-steady-state and alcop-outline-kernels, when nothing orders or
 compares iterations any more, and before alcop-lower-to-nvvm. Reads and writes no
