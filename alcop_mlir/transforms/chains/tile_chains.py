@@ -42,6 +42,7 @@ as for 1000, and columns are in one part. Of no columns at all the result is 0.
 Where blocks do not fill the target, and each would go over many tiles of columns, as
 for one row behind many others, columns are split into parts with blocks of their own;
 a remark says so. `parts` beside the role of the scores, or the option, says how many.
+A remark also says that mma.sync multiplies on a target that has wgmma.
 
 After:   gpu.launch blocks(%parts x %bh x %m, %one, %one) ... {
            ... scf.for %n = %first_of_part to %end_of_part ...
@@ -97,16 +98,26 @@ class TileChains(Pass):
         for region in walk(op, "scf.execute_region"):
             chain = read_chain(region, target, self.tiles, self.parts)
             if chain is not None:
-                said = _said(chain, target)
-                if said is not None:
-                    diagnostics.remark(chain.steps["scores"].view.op, said)
+                for said in (_engine(target), _parts(chain, target)):
+                    if said is not None:
+                        diagnostics.remark(chain.steps["scores"].view.op, said)
                 _hoist_results(region)
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
 
 
-def _said(chain: TiledChain, target: Target) -> str | None:
+def _engine(target: Target) -> str | None:
+    """Why a target that has wgmma does not multiply by it."""
+    if not target.has_wgmma:
+        return None
+    return (
+        "multiplied by mma.sync instead of wgmma: rows of weights are computed between "
+        "two contractions, in fragments of mma.sync"
+    )
+
+
+def _parts(chain: TiledChain, target: Target) -> str | None:
     """Into which parts columns are split, and why; why not, where they could be."""
     sizes, tiles = chain.sizes, chain.tiles
     if would_split(sizes, tiles, target):

@@ -1,6 +1,7 @@
 // RUN: alcop-opt %s --alcop-tile-chains --canonicalize --cse --split-input-file | FileCheck %s
 // RUN: alcop-opt %s '--alcop-tile-chains=tiles=32,2,16' --split-input-file | FileCheck %s --check-prefix=GIVEN
 // RUN: not alcop-opt %s '--alcop-tile-chains=tiles=24,2,16' --split-input-file 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: alcop-opt %s '--alcop-tile-chains=target=sm_90a' --split-input-file 2>&1 | FileCheck %s --check-prefix=WGMMA
 
 // The scores, weights and accumulators of 16 rows are values of a warp. Tiles of columns
 // that all rows of a block see have a loop of their own, without masks; those that only
@@ -8,6 +9,7 @@
 // the buffers in it. The scale is a part of the exponent's multiply-add; rows of large
 // maxima have a power of two instead.
 // The option says which tiles. What is no tile is an error.
+// WGMMA: remark: multiplied by mma.sync instead of wgmma: rows of weights are computed
 // GIVEN: vector.contract {{.*}} into vector<32x16xf32>
 // WRONG: error: {{.*}}tiles have 24 rows of a warp and 16 columns, expected multiples of 16
 // CHECK-LABEL: @causal(
