@@ -153,19 +153,17 @@ class Killed:
         )
 
     def run(self, kills: int) -> None:
-        """Search until all is recorded; a kill after every few records."""
-        step = max(1, self.trials // kills)
-        tool, next_kill = self.started(), step
+        """Search until all is recorded; kills are spread over the first nine tenths."""
+        tool, last = self.started(), 0.9 * self.trials
         while True:
             time.sleep(self.chance.uniform(0.05, 0.3))
             if tool.poll() is not None:
                 if self.recorded() >= self.trials:
                     return
                 tool = self.started()
-            elif self.recorded() >= next_kill and self.ended.total() < kills:
+            elif self.ended.total() < min(kills, kills * self.recorded() / last):
                 time.sleep(self.chance.uniform(0, 0.5))
                 self.kill(psutil.Process(tool.pid))
-                next_kill = self.recorded() + step
 
     def kill(self, search: psutil.Process) -> None:
         """One of its processes, or itself, without a warning."""

@@ -35,7 +35,7 @@ def for_llvmlite(text: str) -> str:
     return _with_declarations(_TO_BFLOAT.sub(_rounded_once, text))
 
 
-_SOURCE = re.compile(r"^source_filename = .*\n", re.M)  # what stands before all types
+_SOURCE = re.compile(r"^source_filename = .*\n", re.M)  # in front of all types
 _LONG_STRUCT = re.compile(r"\{ (half|bfloat|float|double|i\d+)(?:, \1){7,} \}")
 
 
