@@ -89,3 +89,45 @@ def test_parts_are_read_as_views(
     )
     wanted = (q @ k.T).astype(np.float16).astype(np.float64) @ v
     assert np.abs(got - wanted).max() < 4e-3 * np.abs(wanted).max()
+
+
+HEADS = """%rN = tensor.expand_shape %N [[0], [1, 2]] output_shape [48, 2, 8]
+    : tensor<48x16xf16> into tensor<48x2x8xf16>
+"""
+RETURNED = {  # what of the three the function returns, and how many kernels make all
+    "v": ("return %y, %v : tensor<48x16xf32>, tensor<48x16xf16>", "v", 4),
+    "all, in heads": (
+        "".join(HEADS.replace("N", name) for name in NAMES)
+        + "return %rq, %rk, %rv : "
+        + ", ".join(["tensor<48x2x8xf16>"] * 3),
+        "qkv",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+def test_what_is_returned_is_not_copied(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ending, names, kernels = RETURNED[case]
+    kinds = ending.rsplit(" : ", 1)[1]
+    given = (
+        text("{alcop.weight}")
+        .replace("return %y : tensor<48x16xf32>", ending)
+        .replace("-> tensor<48x16xf32> {\n  %zero", f"-> ({kinds}) {{\n  %zero")
+    )
+    program = alcop_mlir.compile(given)
+    assert len(program.function.launches) == kernels
+    assert "the function returns one of them" in capsys.readouterr().err
+    draw = np.random.default_rng(2)
+    x = half(draw, 48, 32)
+    weights = [(half(draw, 16, 32) / 4, half(draw, 16)) for _ in NAMES]
+    got = program(x, *[one for pair in weights for one in pair])
+    wanted = {
+        name: x.astype(np.float64) @ w.astype(np.float64).T + b
+        for name, (w, b) in zip(NAMES, weights, strict=True)
+    }
+    for array, name in zip(got[-len(names) :], names, strict=True):
+        error = np.abs(array.reshape(48, 16) - wanted[name]).max()
+        assert error < 2e-3 * np.abs(wanted[name]).max()

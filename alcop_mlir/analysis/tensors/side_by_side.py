@@ -97,7 +97,31 @@ def find_joins(function: ir.Operation) -> Iterator[Join | Interleaving | Rejecte
             left = [one for one in left if one not in met]
             yield _interleaving(met, meeting, weights)
         if len(left) > 1:
-            yield _join(left, weights)
+            yield from _joins(left, weights)
+
+
+def _joins(
+    left: Sequence[_Candidate], weights: set[ir.Value]
+) -> Iterator[Join | Rejected]:
+    """The joins of these: of all, or of those whose results are read alike.
+
+    Without one that the function returns, others may have more ops in common.
+    """
+    why_not = _why_not_alike(left, weights)
+    if why_not is not None:
+        yield Rejected(left[-1].view.op, why_not)
+        return
+    join = _join(left, weights)
+    groups: dict[str | None, list[_Candidate]] = defaultdict(list)
+    for one, view in zip(left, join.levels[-1].views, strict=True):
+        groups[_why_not_read(view.op.results[0])].append(one)
+    for reason, group in groups.items():
+        if len(group) == len(left) and reason is None:
+            yield join
+        elif 1 < len(group) < len(left):
+            yield from _joins(group, weights)
+        elif reason is not None:
+            yield Rejected(group[-1].view.op, reason)
 
 
 def _candidate(op: ir.Operation) -> _Candidate | None:
@@ -168,22 +192,15 @@ def _why_not_alike(found: Sequence[_Candidate], weights: set[ir.Value]) -> str |
     return None
 
 
-def _join(found: Sequence[_Candidate], weights: set[ir.Value]) -> Join | Rejected:
-    first, *others = (one.view for one in found)
-    last = others[-1].op
-    why_not = _why_not_alike(found, weights)
-    if why_not is not None:
-        return Rejected(last, why_not)
+def _join(found: Sequence[_Candidate], weights: set[ir.Value]) -> Join:
+    """Contractions that compute alike, and what follows all of them."""
     columns = [one.view.outputs[0].value.type.shape[-1] for one in found]
     contractions = Level(
         tuple(one.view for one in found), {found[0].weight: found[0].dimension}
     )
-    levels = [contractions]
+    levels, first = [contractions], found[0].view
     while (level := _next_level(levels[-1], weights, first.op)) is not None:
         levels.append(level)
-    why_not = _why_not_read([one.op.results[0] for one in levels[-1].views])
-    if why_not is not None:
-        return Rejected(last, why_not)
     return Join(tuple(levels), tuple(columns))
 
 
@@ -230,22 +247,32 @@ def _is_shared(values: Sequence[ir.Value], operand: Operand, columns: int) -> bo
     return is_known and len({*values}) == 1 and columns not in operand.loops
 
 
-def _why_not_read(results: Sequence[ir.Value]) -> str | None:
-    """Why who reads the results would not read parts of one result."""
-    for result in results:
-        kind = result.type
-        if kind.shape[-1] * element_bytes(str(kind.element_type)) % _ALIGNED:
-            return (
-                f"{kind.shape[-1]} columns of {kind.element_type} are no whole 16 bytes"
-            )
-        for user in (use.owner.operation for use in result.uses):
-            if user.name == "func.return":
-                return "the function returns one of them"
-            if user.name == "tensor.collapse_shape":
-                return "one of them is reshaped to fewer dimensions"
-            if user.name == "linalg.generic" and _could_be_epilogue(user, result):
-                return f"'{user.name}' reads one of them, and can be its epilogue"
+def _why_not_read(result: ir.Value) -> str | None:
+    """Why who reads this would not read it as columns of a result of several."""
+    kind = result.type
+    if kind.shape[-1] * element_bytes(str(kind.element_type)) % _ALIGNED:
+        return f"{kind.shape[-1]} columns of {kind.element_type} are no whole 16 bytes"
+    if _is_returned(result):
+        return (
+            "the function returns one of them, in a memref of its own, and columns of "
+            "one result would have to be copied there"
+        )
+    for user in (use.owner.operation for use in result.uses):
+        if user.name == "tensor.collapse_shape":
+            return "one of them is reshaped to fewer dimensions"
+        if user.name == "linalg.generic" and _could_be_epilogue(user, result):
+            return f"'{user.name}' reads one of them, and can be its epilogue"
     return None
+
+
+def _is_returned(value: ir.Value) -> bool:
+    """Whether the function returns it, or the same elements in more dimensions."""
+    users = [use.owner.operation for use in value.uses]
+    return any(
+        user.name == "func.return"
+        or (user.name == "tensor.expand_shape" and _is_returned(user.results[0]))
+        for user in users
+    )
 
 
 def _could_be_epilogue(op: ir.Operation, result: ir.Value) -> bool:

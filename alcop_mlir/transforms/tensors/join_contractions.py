@@ -11,9 +11,10 @@ The tensor is read once, and one kernel has the blocks of all. Weights are argum
 with `alcop.weight`, so that alcop-prepare-weights moves their copies to where they are
 made once. Element-wise ops behind the contractions that compute alike, as casts and
 biases that are weights, are joined with them. Parts of the result are views with
-strides. So contractions stay apart, with a remark, if an element-wise op reads one of
-the parts, which can be its epilogue; if the function returns a part, or reshapes it to
-fewer dimensions; if parts are no whole 16 bytes; and if operands are no weights.
+strides. So a contraction stays apart, with a remark, if an element-wise op reads its
+part, which can be its epilogue; if the function returns the part, reshaped or not, as
+that is a memref of its own; if it is reshaped to fewer dimensions, or is no whole 16
+bytes. The others are joined without it. All stay apart if one's operand is no weight.
 
 Where one element-wise op combines the results, read by nothing else, their columns are
 interleaved in groups of 16, so that this op can be the epilogue of the one contraction
