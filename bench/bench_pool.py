@@ -11,7 +11,9 @@ of workers.
 `--kills` searches until so many trials are recorded, and meanwhile ends random
 processes of the search by SIGKILL: the search itself, which is then called again, its
 workers, and their children, which measure. Then it counts the records, those that are
-there twice, and measurements that a worker made and no record is of.
+there twice, what a worker has kept and no record is of, and what was measured again
+though it was kept. A worker that is killed before it keeps a measurement takes that
+along.
 """
 
 from __future__ import annotations
@@ -62,16 +64,21 @@ def timed(*given):
     print(f"search took {time.monotonic() - start:.2f} s")
 from alcop_mlir.tools import tune_program
 tune_program.search = timed
-# Workers load this file too: each notes what it has measured before it keeps that.
-measured = pool_tasks._measured
-def noted(asked, made, bundle):
-    record = measured(asked, made, bundle)
-    path = os.path.join(os.environ["ALCOP_CACHE_DIR"], "measured")
+# Workers load this file too: each notes what it has measured, and then kept.
+def note(name, record):
+    path = os.path.join(os.environ["ALCOP_CACHE_DIR"], name)
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(log, f"{record.problem} {record.schedule}\\n".encode())
     os.close(log)
     return record
+measured = pool_tasks._measured
+def noted(asked, made, bundle):
+    return note("measured", measured(asked, made, bundle))
+class Kept(pool_tasks.Journal):
+    def append(self, record):
+        return note("kept", super().append(record))
 pool_tasks._measured = noted
+pool_tasks.Journal = Kept
 if __name__ == "__main__":
     sys.exit(tune.main(sys.argv[1:]))
 """
@@ -185,18 +192,24 @@ class Killed:
         keys = Counter(key(one) for one in log.records)
         failed = sum(one.seconds is None for one in log.records)
         texts = {f"{one.problem} {one.schedule}" for one in log.records}
-        made = Counter((self.folder / "measured").read_text().splitlines())
+        made, kept = self._noted("measured"), self._noted("kept")
         doubled = sum(count - 1 for count in keys.values())
-        lost = len(made.keys() - texts)
-        again = sum(count - 1 for count in made.values())
+        lost = len(kept.keys() - texts)
+        again = sum(count - 1 for count in kept.values())
         print(f"{self.ended.total()} kills ({dict(self.ended)}), {self.starts} starts")
         count = len(log.records)
         print(f"{count} records, {doubled} doubled, {lost} lost, {failed} failed")
-        print(f"{made.total()} measurements ended, {again} of them a second time")
+        taken = made.total() - kept.total()
+        print(f"{made.total()} measurements ended, {taken} not noted as kept: killed")
+        print(f"{again} measured again that had been kept")
         print(f"{len(log.notes)} damaged lines")
         row = {"kills": dict(self.ended), "records": len(log.records), "lost": lost}
         store("pool-kills", [{**row, "doubled": doubled, "again": again}])
-        return int(bool(doubled or lost or len(log.records) < self.trials))
+        return int(bool(doubled or lost or again or count < self.trials))
+
+    def _noted(self, name: str) -> Counter[str]:
+        """What workers noted, and how often."""
+        return Counter((self.folder / name).read_text().splitlines())
 
 
 def main() -> int:
