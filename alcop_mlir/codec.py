@@ -513,7 +513,6 @@ class _Members:
         kinds = get_type_hints(kind, include_extras=True)
         self.list = [_Member(field, kinds[field.name]) for field in fields(kind)]
         self._readers = {one.name: (one.attribute, one.form.read) for one in self.list}
-        self._read = {one.attribute: (one.name, one.form.read) for one in self.list}
         self._defaults = {
             one.attribute: one.default
             for one in self.list
@@ -527,8 +526,9 @@ class _Members:
 
     def check(self, instance: Any, what: str, names: Collection[str] | None) -> None:
         """As the function `check`."""
-        for attribute in self._read if names is None else names:
-            name, read = self._read[attribute]
+        for name, (attribute, read) in self._readers.items():
+            if names is not None and attribute not in names:
+                continue
             member = getattr(instance, attribute)
             if hasattr(member, _FIELDS):  # as `is_dataclass`, which costs more
                 continue

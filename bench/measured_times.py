@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from real_times import CALIBRATION, HELD_BACK, warp_tile
+from real_times import CALIBRATION, half_of, warp_tile
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
@@ -69,9 +68,7 @@ class Best:
     @property
     def half(self) -> str:
         """`CALIBRATION` or `HELD_BACK`."""
-        text = f"{self.device} {self.problem.sizes}"
-        odd = hashlib.sha256(text.encode()).digest()[0] % 2
-        return CALIBRATION if odd else HELD_BACK
+        return half_of(f"{self.device} {self.problem.sizes}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +120,8 @@ def spaces(half: str) -> list[MeasuredSpace]:
     """The benchmark hub's."""
     names = sorted(path.name for path in FOLDER.glob("*.csv.gz"))
     stems = [name.removesuffix(".csv.gz") for name in names]
-    return [_space(one) for one in stems if (one in CALIBRATING) == _is_first(half)]
-
-
-def _is_first(half: str) -> bool:
-    return half == CALIBRATION
+    first = half == CALIBRATION
+    return [_space(one) for one in stems if (one in CALIBRATING) == first]
 
 
 def _space(name: str) -> MeasuredSpace:

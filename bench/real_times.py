@@ -54,8 +54,13 @@ class Times:
     @property
     def half(self) -> str:
         """`CALIBRATION` or `HELD_BACK`."""
-        digest = hashlib.sha256(repr(self.problem.sizes).encode()).digest()
-        return CALIBRATION if digest[0] % 2 else HELD_BACK
+        return half_of(repr(self.problem.sizes))
+
+
+def half_of(name: str) -> str:
+    """`CALIBRATION` or `HELD_BACK`, by what names a problem alone."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return CALIBRATION if digest[0] % 2 else HELD_BACK
 
 
 def read(paths: Iterable[Path]) -> list[Times]:

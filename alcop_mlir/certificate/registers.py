@@ -25,6 +25,8 @@ from alcop_mlir.certificate.uniform_arithmetic import (
     limits_of,
 )
 from alcop_mlir.certificate.values import (
+    MOST_BLOCKS,
+    PAST_ADDRESSES,
     WARP,
     Exact,
     Spread,
@@ -48,9 +50,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     elements,
 )
 
-_MOST_BLOCKS = (1 << 31) - 1  # PTX ISA "Special Registers: %nctaid"
 _TWICE = 192  # bits that one unknown times another surely has
-_POINTER = 47  # bits of an address
 UNIFORM_LOADS = "all threads read the same value from one address"
 
 
@@ -162,17 +162,17 @@ class Registers:
             return Exact(np.full(self.threads, count, np.uint64))
         if name.startswith(("%ctaid.", "%nctaid.")):
             known = self.requirements.get(name)
-            most = _MOST_BLOCKS if known is None else min(known.high, _MOST_BLOCKS)
+            most = MOST_BLOCKS if known is None else min(known.high, MOST_BLOCKS)
             return Uniform(self.symbols.plain(name, 0, most), 0, most)
         if name.startswith(("%clock", "%globaltimer")) or name.startswith("%"):
             return None
         if any(name == p.name for p in self.code.kernel.parameters):
-            term = self.symbols.plain(f"&{name}", 0, 1 << _POINTER)
-            return Uniform(term, 0, 1 << _POINTER)
+            term = self.symbols.plain(f"&{name}", 0, PAST_ADDRESSES)
+            return Uniform(term, 0, PAST_ADDRESSES)
         variable = self.code.module.variables.get(name)
         if variable is not None:
-            term = self.symbols.plain(f"&{name}", 0, 1 << _POINTER)
-            return Uniform(term, 0, 1 << _POINTER)
+            term = self.symbols.plain(f"&{name}", 0, PAST_ADDRESSES)
+            return Uniform(term, 0, PAST_ADDRESSES)
         return None
 
     def _inverted(self, value: Value) -> Value:

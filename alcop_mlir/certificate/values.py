@@ -14,6 +14,8 @@ import numpy as np
 from alcop_mlir.certificate.linear import Condition, Linear, constant
 
 WARP = 32  # threads
+MOST_BLOCKS = (1 << 31) - 1  # PTX ISA "Special Registers: %nctaid"
+PAST_ADDRESSES = 1 << 47  # more than any address
 Lanes = np.ndarray  # uint64, one per thread
 
 

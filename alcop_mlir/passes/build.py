@@ -358,6 +358,17 @@ def vector_of(elements: Sequence[ir.Value]) -> Any:
     return vector.from_elements(kind, elements)
 
 
+def each_element(value: ir.Value, made: Callable[[ir.Value], Any]) -> Any:
+    """What is `made` of a number, or of each element of a vector; of the same type."""
+    kind = value.type
+    if not isinstance(kind, ir.VectorType):
+        return made(value)
+    count = math.prod(kind.shape)
+    flat = vector.shape_cast(ir.VectorType.get([count], kind.element_type), value)
+    elements = [made(vector.extract(flat, [], [n])) for n in range(count)]
+    return vector.shape_cast(kind, vector.from_elements(flat.type, elements))
+
+
 def warp_number(thread: ir.Value) -> Any:
     """The number of a thread's warp, i32, in a form that ptxas sees to be one of all
     lanes: what is computed of it is in registers that a warp has once.

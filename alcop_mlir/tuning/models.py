@@ -133,7 +133,7 @@ def train_elsewhere(
         forest = training.train(None, mine)
     except MissingExtraError as error:
         return None, (f"records of other GPUs are not learned from: {error}",)
-    return forest, (f"the search begins with what {number} records elsewhere say",)
+    return forest, (f"the search begins with what {number} records of other GPUs say",)
 
 
 def compared(some: Samples) -> Samples:

@@ -108,7 +108,7 @@ def test_no_schedule_is_chosen_by_them(
     chooser = Chooser(TARGET)
     forest, notes = chooser.elsewhere
     assert forest is not None
-    assert notes == ("the search begins with what 80 records elsewhere say",)
+    assert notes == ("the search begins with what 80 records of other GPUs say",)
     after = chooser.choose(PROBLEM)
     assert (after.schedule, after.source) == (before.schedule, before.source)
 

@@ -21,7 +21,16 @@ from alcop_mlir.certificate.exact_arithmetic import scalar_types
 from alcop_mlir.certificate.linear import Clause, Condition, Linear, constant
 from alcop_mlir.certificate.program import Code
 from alcop_mlir.certificate.uniform_arithmetic import NoTerm, limits_of
-from alcop_mlir.certificate.values import WARP, Truth, Uniform, masked, signed, width_of
+from alcop_mlir.certificate.values import (
+    MOST_BLOCKS,
+    PAST_ADDRESSES,
+    WARP,
+    Truth,
+    Uniform,
+    masked,
+    signed,
+    width_of,
+)
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Instruction,
@@ -32,8 +41,6 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     elements,
 )
 
-_MOST_BLOCKS = (1 << 31) - 1  # PTX ISA "Special Registers: %nctaid"
-_POINTER = 1 << 47  # more than any address
 _AXES = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
 Held = Uniform | Truth | None
 
@@ -127,7 +134,7 @@ class Thread:
             return self._special(name)
         if name.startswith("%"):
             return None
-        return self.plain(f"&{name}", 0, _POINTER)
+        return self.plain(f"&{name}", 0, PAST_ADDRESSES)
 
     def _special(self, name: str) -> Uniform:
         kind, _, axis = name.partition(".")
@@ -141,9 +148,9 @@ class Thread:
             return Uniform(constant(count), count, count)
         grid = self.given.grid.get(f"%ctaid.{axis}")
         if grid is None:
-            return self.plain(name, 0, _MOST_BLOCKS)
+            return self.plain(name, 0, MOST_BLOCKS)
         blocks, _ = self.sizes.of_grid(f"%ctaid.{axis}")
-        most = min(_MOST_BLOCKS, self.symbols.range_of_term(blocks)[1])
+        most = min(MOST_BLOCKS, self.symbols.range_of_term(blocks)[1])
         if kind == "%ctaid":
             return self.plain(name, 0, max(most - 1, 0))
         return Uniform(blocks, 1, most)
@@ -238,7 +245,7 @@ class Thread:
         if not is_whole or width != own or ins.parts[-1][0] == "f":
             return None
         if name in self.given.arrays:
-            return self.plain(f".{name}", 0, _POINTER)
+            return self.plain(f".{name}", 0, PAST_ADDRESSES)
         term = self.sizes.term(self.given.values.get(name, alone(name)))
         low, high = self.symbols.range_of_term(term)
         least, most = limits_of(width)

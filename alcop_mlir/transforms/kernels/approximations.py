@@ -12,11 +12,11 @@ x = -126.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from alcop_mlir.analysis.ir.walk import walk
-from alcop_mlir.bindings import ir, llvm, vector
+from alcop_mlir.bindings import ir, llvm
+from alcop_mlir.passes import build
 
 _POWER = "math.exp2"
 _FLAGS = "fastmath"
@@ -31,7 +31,7 @@ def approximate_powers(kernels: ir.Operation) -> None:
         if not isinstance(element, ir.F32Type) or not _may_approximate(power):
             continue
         with power.location, ir.InsertionPoint(power):
-            result = _of_all(power.operands[0])
+            result = build.each_element(power.operands[0], _of)
             power.results[0].replace_all_uses_with(result)
         power.erase()
 
@@ -40,16 +40,6 @@ def _may_approximate(op: ir.Operation) -> bool:
     flags = str(op.attributes[_FLAGS]) if _FLAGS in op.attributes else ""
     named = flags.removeprefix("#arith.fastmath<").removesuffix(">").split(",")
     return any(flag in _APPROXIMATE for flag in named)
-
-
-def _of_all(exponent: Any) -> Any:
-    kind = exponent.type
-    if not isinstance(kind, ir.VectorType):
-        return _of(exponent)
-    flat = ir.VectorType.get([prod(kind.shape)], kind.element_type)
-    given = vector.shape_cast(flat, exponent)
-    made = [_of(vector.extract(given, [], [n])) for n in range(flat.shape[0])]
-    return vector.shape_cast(kind, vector.from_elements(flat, made))
 
 
 def _of(exponent: Any) -> Any:

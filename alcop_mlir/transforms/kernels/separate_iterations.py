@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import takewhile
-from math import prod
 from typing import Any
 
 from alcop_mlir.analysis.ir.loops import (
@@ -44,7 +43,7 @@ from alcop_mlir.analysis.ir.loops import (
     loops_in,
 )
 from alcop_mlir.analysis.ir.loops import terminator as last_op
-from alcop_mlir.bindings import arith, ir, llvm, vector
+from alcop_mlir.bindings import arith, ir, llvm
 from alcop_mlir.passes import build
 from alcop_mlir.passes.base import Pass
 
@@ -111,7 +110,7 @@ def _part(loop: ir.Operation, wait: ir.Operation) -> None:
     """A branch at the insertion point, before `wait`, that is never taken."""
     for total in _totals_at(loop, wait):
         later = [use for use in total.uses if _is_later(use.owner, wait)]
-        made = _computed(total)
+        made = build.each_element(total, _moved)
         for use in later:
             use.owner.operands[use.operand_number] = made
     counter, end = body(loop).arguments[0], bounds(loop)[1]
@@ -139,18 +138,8 @@ def _is_later(user: ir.Operation, wait: ir.Operation) -> bool:
     return here is not None and wait.is_before_in_block(here)
 
 
-def _computed(total: ir.Value) -> Any:
-    """`total`, which is computed here: LLVM would do so in the block that reads it."""
-    kind = total.type
-    if not isinstance(kind, ir.VectorType):
-        return _moved(total)
-    flat = ir.VectorType.get([prod(kind.shape)], kind.element_type)
-    given = vector.shape_cast(flat, total)
-    made = [_moved(vector.extract(given, [], [n])) for n in range(flat.shape[0])]
-    return vector.shape_cast(kind, vector.from_elements(flat, made))
-
-
 def _moved(number: ir.Value) -> Any:
+    """`number`, which is computed here: LLVM would do so in the block that reads it."""
     move = "mov.b32 $0, $1;"  # with an effect, so that it stays where it is
     return llvm.inline_asm(number.type, [number], move, "=f,f", has_side_effects=True)
 
