@@ -17,7 +17,7 @@ from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.search import Budget, Strategy, Task, search
+from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
 from alcop_mlir.tuning.selection import Chooser
 from alcop_mlir.tuning.space import FloatArray
 
@@ -88,6 +88,18 @@ def test_a_search_begins_with_what_other_gpus_say() -> None:
     assert told[0] == plain[0], "the first is what the compiler takes"
     assert np.median(told[1:]) < np.median(plain[1:])
     assert told.min() == seconds.min()
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_each_is_proposed_once(count: int) -> None:
+    """Half by what other GPUs say, and the compiler's choice among them."""
+    other, mine = task(512, OTHER), task(512, Problem(1024, 1024, 1024))
+    elsewhere = learned_on(strange(other), other)
+    plain = strategies.make("hybrid").propose(mine, History(), count)
+    told = strategies.make("hybrid", elsewhere=elsewhere)
+    proposed = told.propose(mine, History(), count)
+    assert len({*proposed}) == len(proposed) == count
+    assert proposed[0] == plain[0]
 
 
 def test_a_search_forgets_what_is_wrong_here() -> None:

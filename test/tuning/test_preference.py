@@ -12,7 +12,7 @@ from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.preference import EQUAL, WORTH, lead, order
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.space import Candidates, check, enumerate_space
+from alcop_mlir.tuning.space import Candidates, check
 
 PROBLEM = Problem(2048, 2048, 2048)
 # From the most frugal to the least.
@@ -89,18 +89,22 @@ def test_stages_that_gpus_were_faster_with(
     assert schedules[lead(some, order(some, slow), slow)[0]].stages[0] == 3
 
 
-def test_a_forest_is_unsure_of_what_it_was_not_asked() -> None:
+def test_a_forest_is_unsure_of_what_it_was_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The leading schedule may be one that the forest did not predict."""
-    task = Task(PROBLEM, TARGET, enumerate_space(PROBLEM, TARGET))
-    values = np.linspace(-0.1, 0.1, len(task.candidates))
+    texts = [f"block=64,64,32 warp=32,32 stages={one},2" for one in (3, 4)]
+    schedules = [Schedule.parse(text) for text in texts]
+    both = Candidates(schedules, [check(PROBLEM, s, TARGET) for s in schedules])
+    task = Task(PROBLEM, TARGET, both)
+    values = np.array([-0.1, 0.1])
     samples = Samples(
         task.features, task.prediction.seconds, task.prediction.seconds * np.exp(values)
     )
     forest = training.train(None, [samples])
-    for asked in (1, 8, 64):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(selection, "_ASKED", asked)
-            ranking, _, sure = selection.ranked(task, forest)
-        assert sorted(ranking.tolist()) == [*range(len(task.candidates))]
-        assert sure is not None
-        assert sure >= 0
+    first = order(both, task.prediction.seconds)[0]
+    assert schedules[first].stages[0] == 3
+    monkeypatch.setattr(selection, "_ASKED", 1)
+    ranking, _, sure = selection.ranked(task, forest)
+    assert ranking.tolist() == [1, 0]
+    assert sure == forest.predict(task.features[[first]])[1][0]
