@@ -68,6 +68,9 @@ class Target:
     l2_bytes: int  # [WP]
     registers_per_sm: int = 65536  # of 32 bits; [CC]
     threads_per_block: int = 1024  # [CC]
+    # Additions and multiplications of f32 that an SM begins in a cycle; [CC],
+    # "Throughput of Native Arithmetic Instructions"
+    float_lanes: int = 128
     # L2 hit, miss to DRAM, in cycles; of an A100 [H] where nobody measured
     l2_latency: float = 262.0
     dram_latency: float = 466.0
@@ -120,6 +123,7 @@ TARGETS = (
         dram_bytes_per_second=2039e9,
         l2_bytes_per_second=5120 * 1.41e9,  # 5120 bytes a clock [WP]
         l2_bytes=40 * 2**20,
+        float_lanes=64,
     ),
     Target(
         name="sm_86",

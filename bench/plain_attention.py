@@ -23,7 +23,7 @@ _CAUSAL = """\
 
 @dataclass(frozen=True)
 class Tiled(compiler.Options):
-    """With given tiles of chains: rows of a warp, warps, columns.
+    """With given tiles of chains (rows of a warp, warps, columns), in one part.
 
     stages: shared and register stages, whether registers suffice or not; or chosen
     """
@@ -33,8 +33,9 @@ class Tiled(compiler.Options):
 
     def pipeline(self) -> str:
         """As `alcop-compile`, with these."""
+        tiles = ",".join(map(str, self.tiles))
         text = ",".join(AlcopCompile(target=self.target.name).steps())
-        given = {"alcop-tile-chains{": f"tiles={','.join(map(str, self.tiles))} "}
+        given = {"alcop-tile-chains{": f"tiles={tiles} parts=1 "}
         if self.stages is not None:
             stages = ",".join(map(str, self.stages))
             given["alcop-plan-pipelines{"] = f"stages={stages} "

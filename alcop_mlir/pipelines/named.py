@@ -51,7 +51,7 @@ class AlcopCompile(NamedPipeline):
             "alcop-tile-to-blocks",
             with_options("alcop-merge-paddings", assume_noalias_args=True),
             # Of what no contraction computes.
-            "alcop-launch-rows",
+            with_options("alcop-launch-rows", target=self.target),
             "alcop-launch-loops",
             "alcop-sink-loads",
             # Before planning: loads of threads can be fetched, copies of tiles cannot.

@@ -7,7 +7,10 @@ H100 (PyTorch's AutoHeuristic data), on one half of the problems, see
 `bench/bench_choosing.py`, LINE and LOADED with the yardstick in view too; [DS] data
 sheets; [P] counted in kernels, `bench/bench_hopper.py`; [F] fitted to published times
 of one kernel on an H100 at 8192 cubed (fast.cu: 777 TFLOP/s without multicast, 799 with
-it). Figures of the A100 also stand for GPUs without published measurements.
+it); [CC] CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions";
+[A] calibrated on times of attention on A100 (tokamax), on one half of the problems, see
+`bench/bench_measured_kernels.py`. Figures of the A100 also stand for GPUs without
+published measurements.
 """
 
 from __future__ import annotations
@@ -48,6 +51,13 @@ WGMMA_LATENCY = 128.0  # from the end of a group to a wgmma that waits for it; [
 STEP_ISSUE, WGMMA_ISSUE, COPY_ISSUE = 31.0, 3.0, 32.0
 CLUSTER_START = 300.0  # until all blocks of a cluster have met; [E]
 ALONE = 2  # warpgroups that compute and leave no room for another block
+EXPONENTIALS = 16  # that an SM begins in a cycle; [CC], on all targets
+# Of attention: instructions of f32 for each score beside its exponential, and for each
+# accumulator in each tile of keys; the part of the time that fragments of keys and
+# values take which no other warp hides, of one warp on a sub-core; [A]
+SCORE_INSTRUCTIONS, RESCALED_INSTRUCTIONS, FRAGMENTS_SEEN = 2.5, 2.0, 0.5
+SHUFFLE = 30.0  # shfl.sync until its register may be read; [E], as of shared memory
+ROW_INSTRUCTIONS = 6.0  # for each element of a row; [E]
 WATTS = {"NVIDIA H100 80GB HBM3": 700.0, "NVIDIA H200": 700.0}  # [DS]
 IDLE_WATTS = 100.0  # [E]
 OPERATION_JOULES = 0.58e-12  # of elements of two bytes; [F]

@@ -218,8 +218,8 @@ def test_weights_that_are_not_finite_are_those_of_the_program(
 @pytest.mark.parametrize("stages", ["2,1", "2,2", "3,1", "3,2"])
 def test_any_number_of_stages_gives_the_same_bits(stages: str, weights: str) -> None:
     """Of both loops: whole tiles, and those with a mask, of which one is ragged."""
-    form = Form(batch=1, heads=1, m=300, n=300, mask="causal", weights=weights)
-    given = drawn_arrays(6, *[(1, 1, 300, 32)] * 3, largest=3)
+    form = Form(batch=1, heads=1, m=400, n=400, mask="causal", weights=weights)
+    given = drawn_arrays(6, *[(1, 1, 400, 32)] * 3, largest=3)
     bundles = [compiled(form.text(), 0, each) for each in ("1,1", stages)]
     planned = {(p.level, p.stages) for p in bundles[1].function().kernels[0].pipelines}
     levels = zip(("shared", "register"), map(int, stages.split(",")), strict=True)

@@ -64,6 +64,8 @@ REFERENCE = "errors codec element_types polynomials extents manifest.names refer
 # What a function computes, as data.
 STEPS = "codec extents reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
+# How long kernels of fused ops take: arithmetic, without records or a search.
+MODELS = "tuning.hardware tuning.fused.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "
@@ -116,7 +118,7 @@ RULES = {
     "analysis": Rule(),
     "analysis.ir.*": Rule(f"{ANALYSIS} {IR}"),
     "analysis.linalg.*": Rule(f"{ANALYSIS} {LINALG} {STEPS}"),
-    "analysis.rows.*": Rule(f"{ANALYSIS} {LINALG} analysis.rows.*"),
+    "analysis.rows.*": Rule(f"{ANALYSIS} {LINALG} analysis.rows.* {MODELS}"),
     "analysis.tensors.*": Rule(f"{ANALYSIS} {LINALG} analysis.tensors.*"),
     "analysis.chains.*": Rule(
         f"{ANALYSIS} {LINALG} analysis.tensors.* analysis.chains.*"
@@ -143,7 +145,7 @@ RULES = {
     ),
     "transforms.chains.*": Rule(
         f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
-        "transforms.chains.*",
+        f"transforms.chains.* {MODELS}",
         never=PASSES,
     ),
     "transforms.pipelining.*": Rule(

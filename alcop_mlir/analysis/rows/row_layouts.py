@@ -32,9 +32,10 @@ from alcop_mlir.target import WARP_SIZE
 # all of them that are alive at once, of the 255 registers that it can have.
 _MOST_ELEMENTS = 32
 _MOST_LIVE = 128
-_MOST_WARPS = 16  # of a row
+MOST_WARPS = 16  # of a row
 _PART = 8  # elements that a thread computes on at a time of a row that is not held
 _OPEN_WARPS = 4  # of rows of any length
+BLOCK_THREADS = 256  # of a block whose warps have a row each
 _SMALLEST = 2  # bytes of an element that 16 bytes hold most of
 # Threads that keep a GPU busy, and the least columns that are worth one more each.
 _MOST_THREADS = 2**15
@@ -51,6 +52,7 @@ class RowLayout:
     width:   neighbouring columns that a thread has side by side
     vectors: how many of these it computes on at a time; of a row that is held: all
     is_held: whether all of a row is computed on at a time
+    in_block: threads of a block at most, where neighbouring threads have columns
     """
 
     across: bool
@@ -59,6 +61,7 @@ class RowLayout:
     width: int
     vectors: int
     is_held: bool
+    in_block: int
 
     @property
     def count(self) -> int | None:
@@ -69,21 +72,37 @@ class RowLayout:
 def layout(members: Sequence[Member], seed: Member, across: bool) -> RowLayout:
     """The layout of a group that grew from the reduction `seed`."""
     columns = tuple(map(seed.nest.static_size, seed.columns))
-    count, live = _product(columns), _live(members)
-    if across:
-        rows = _product(tuple(map(seed.nest.static_size, seed.rows)))
-        threads = 1 if seed.tables else _threads_across(rows, count)
-    else:
-        threads = _threads_along(count, live)
+    count, live = _product(columns), most_live(members)
+    if not across:
+        return along(columns, live, _threads_along(count, live))
+    rows = _product(tuple(map(seed.nest.static_size, seed.rows)))
+    threads = 1 if seed.tables else _threads_across(rows, count)
     is_held = count is not None and _is_held(-(-count // threads), live)
-    width = 1
-    if count is not None and not across:
+    vectors = max(1, min(_PART, _MOST_LIVE // live))
+    if count is not None and is_held:
+        vectors = -(-count // threads)
+    return RowLayout(True, threads, columns, 1, vectors, is_held, BLOCK_THREADS)
+
+
+def along(
+    columns: tuple[int | None, ...],
+    live: int,
+    threads: int,
+    in_block: int = BLOCK_THREADS,
+) -> RowLayout:
+    """With so many threads for each row, which have neighbouring columns.
+
+    live: rows that are alive at once, see `most_live`
+    """
+    count, width = _product(columns), 1
+    if count is not None:
         width = _vector_width(columns[-1] or 1, count, threads)
+    is_held = count is not None and _is_held(-(-count // threads), live)
+    vectors = max(1, min(_PART, _MOST_LIVE // live) // width)
     if count is not None and is_held:
         vectors = -(-count // (threads * width))
-    else:
-        vectors = max(1, min(_PART, _MOST_LIVE // live) // width)
-    return RowLayout(across, threads, columns, width, vectors, is_held)
+    in_block = in_block if threads == WARP_SIZE else threads
+    return RowLayout(False, threads, columns, width, vectors, is_held, in_block)
 
 
 def is_worthwhile(members: Sequence[Member], how: RowLayout) -> bool:
@@ -148,7 +167,7 @@ def _threads_along(count: int | None, live: int) -> int:
     if count is None:
         return WARP_SIZE * _OPEN_WARPS
     warps = 1
-    while warps < _MOST_WARPS and not _is_held(-(-count // (WARP_SIZE * warps)), live):
+    while warps < MOST_WARPS and not _is_held(-(-count // (WARP_SIZE * warps)), live):
         warps *= 2
     return WARP_SIZE * warps
 
@@ -158,7 +177,7 @@ def _threads_across(rows: int | None, count: int | None) -> int:
         return _OPEN_WARPS
     threads = 1
     while (
-        threads < _MOST_WARPS
+        threads < MOST_WARPS
         and rows * threads < _MOST_THREADS
         and count >= 2 * threads * _LEAST_COLUMNS
     ):
@@ -188,7 +207,7 @@ def _product(sizes: tuple[int | None, ...]) -> int | None:
     return math.prod(known) if len(known) == len(sizes) else None
 
 
-def _live(members: Sequence[Member]) -> int:
+def most_live(members: Sequence[Member]) -> int:
     """How many rows are alive at once, at most; 1 where rows are read only."""
     first: dict[Any, int] = {}
     last: dict[Any, int] = {}

@@ -1,35 +1,37 @@
-"""Sizes of tiles of a chain: the largest that fit, while blocks fill the GPU.
+"""Sizes of tiles of a chain: those that a model of its time likes best.
 
-Where blocks of the smallest tiles do not fill it, each goes over a part of the columns
-only, and another kernel merges what parts leave.
+Of tiles that fit, the model (`tuning/fused/chain_model.py`) says how long the kernel
+takes with each. Among those within 4 % of the best, as models are wrong by more, the
+largest are taken: they read keys and values less often. Where a block goes over a part
+of the columns only, another kernel merges what parts leave; that has to gain a quarter.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import replace
 
-from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
+from alcop_mlir.tuning.fused.chain_model import ChainTime, Slots, predict
+from alcop_mlir.tuning.fused.chain_problem import (
+    HELD_HEAD,
+    ChainSizes,
+    ChainTiles,
+    column_tiles,
+    shared_bytes,
+)
 
 _ROWS = MMA_F16_SHAPE[0]  # of a fragment, the least that a warp has
-# A block of 128 rows reads keys and values half as often as one of 64, but there are
-# half as many to fill the GPU. Each warp has 16 rows: with 32 of heads of 64 registers
-# spill.
-_WARPS = (8, 4)
+# Each warp has 16 rows: with 32 of heads of 64 registers spill.
+_WARPS = (8, 4, 2)
 # Columns of weights in a tile: a warp holds 16 rows of them, and of accumulators of a
-# head, in up to 255 registers of a thread.
-_COLUMNS, _LONG_COLUMNS, _LONG_HEAD = 64, 32, 128
-_ELEMENT_BYTES = 2  # f16 and bf16
-_SLOTS = 2  # of keys and values, so that a copy runs beside the arithmetic
-_PARTIAL_BYTES = 4  # f32
-# Tiles of columns that a part has at least, for one to be copied beside another.
-_FEWEST_TILES = 2
-# A block must have this many tiles less with parts than without: the launch of a merge
-# takes microseconds, a tile about one. An estimate, not measured.
-_TILES_OF_MERGE = 4
-# What parts leave, written and read again, is at most this share of the keys and values
-# that they read.
-_SHARE_OF_MERGE = 4
+# head, in up to 255 registers of a thread. With 64 columns and heads of 192 ptxas
+# spills up to 676 bytes; with 128 and heads of up to 128 none, but 80 with one of 96.
+_COLUMNS, _LONG_COLUMNS = (128, 64, 32), (32,)
+_TIE = 1.04  # of the best time, as of contractions
+# Of a merge: the model is some 0.2 off where it was not fitted.
+_LEAST_GAIN = 1.25
 # What tiles are chosen for where a size is known at run time only: more than a few, and
 # no multiple of a tile, so that the last one has buffers of its own. Ours.
 OPEN_EXTENT = 1000
@@ -41,62 +43,23 @@ class TilesError(Exception):
     """Why no tiles are possible."""
 
 
-@frozen
-class ChainTiles:
-    """Sizes of tiles.
+def chosen_tiles(
+    sizes: ChainSizes, target: Target, given_parts: object = 0
+) -> ChainTiles:
+    """The tiles of a chain on this target, in one part; TilesError where none fit.
 
-    rows:    of a warp
-    warps:   of a block, each with rows of its own
-    columns: of weights, as many keys and values
-    parts:   of the columns, each of which has blocks of its own
+    given_parts: if any tiles are so many along the columns, these are taken only
     """
-
-    rows: int
-    warps: int
-    columns: int
-    parts: int = 1
-
-    @property
-    def block_rows(self) -> int:
-        """Rows of a block."""
-        return self.rows * self.warps
-
-
-@frozen
-class ChainSizes:
-    """Extents of the loops of a chain, and how many matrices its batch has.
-
-    first, last: bounds of the number of a column less that of its row; None for none
-    of_rows: numbers that a part leaves of a row beside accumulators
-    is_open: whether one is known at run time only, and OPEN_EXTENT here
-    """
-
-    batch: int
-    m: int
-    n: int
-    k: int
-    d: int
-    first: int | None = None
-    last: int | None = None
-    of_rows: int = 2
-    is_open: bool = False
-
-
-def chosen_tiles(sizes: ChainSizes, target: Target) -> ChainTiles:
-    """The tiles of a chain on this target; TilesError where none fit."""
-    possible = _possible(sizes)
-    for slots in (_SLOTS, 1):
-        fitting = [
-            one
-            for one in possible
-            if shared_bytes(sizes, one, slots) <= target.shared_bytes_per_block
-        ]
-        if fitting:
-            return next(
-                (one for one in fitting if block_count(sizes, one) >= target.sms),
-                fitting[-1],
-            )
-    raise TilesError(_does_not_fit(sizes, possible[-1], target))
+    possible = [*_possible(sizes, target)]
+    if not possible:
+        raise TilesError(_does_not_fit(sizes, _smallest(sizes), target))
+    if isinstance(given_parts, int):
+        many = [one for one in possible if column_tiles(sizes, one) >= given_parts]
+        possible = many or possible
+    timed = {one: _inside(sizes, one, target) for one in possible}
+    least = min(timed.values())
+    near = [one for one, time in timed.items() if time <= _TIE * least]
+    return max(near, key=lambda one: (one.warps * one.columns, one.warps))
 
 
 def checked_tiles(given: object, sizes: ChainSizes, target: Target) -> ChainTiles:
@@ -143,60 +106,68 @@ def would_split(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> bool:
     return sizes.is_open and _chosen_parts(known, tiles, target) > 1
 
 
-def block_count(sizes: ChainSizes, tiles: ChainTiles) -> int:
-    """How many blocks there are without parts."""
-    return sizes.batch * -(-sizes.m // tiles.block_rows)
-
-
-def column_tiles(sizes: ChainSizes, tiles: ChainTiles) -> int:
-    """The most tiles of columns that a block goes over."""
-    columns = sizes.n
-    if sizes.last is not None:
-        rows = -(-sizes.m // tiles.block_rows) * tiles.block_rows
-        columns = min(columns, max(rows + sizes.last, 0))
-        if sizes.first is not None:
-            # Between the bounds of the first row and of the last; tiles begin before.
-            seen = tiles.block_rows + sizes.last - sizes.first + tiles.columns
-            columns = min(columns, max(seen, 0))
-    return -(-columns // tiles.columns)
-
-
-def merge_bytes(sizes: ChainSizes, parts: int) -> int:
-    """What parts write and a merge reads: accumulators, maximum, total of each row."""
-    left = sizes.d + sizes.of_rows
-    return 2 * parts * sizes.batch * sizes.m * left * _PARTIAL_BYTES
+def slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
+    """Of keys and values: 2 where they fit, so that a copy runs beside arithmetic."""
+    fits = shared_bytes(sizes, tiles, 2) <= target.shared_bytes_per_block
+    return 2 if fits else 1
 
 
 def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
-    """As many as SMs have no block yet, with columns enough in each; 1 for none."""
-    count = column_tiles(sizes, tiles)
-    wanted = min(target.sms // block_count(sizes, tiles), MOST_PARTS)
-    if sizes.is_open or wanted < 2:
+    """The fewest that take about the least time; 1 where a merge gains little."""
+    times = {
+        parts: _seconds(sizes, replace(tiles, parts=parts), target)
+        for parts in _possible_parts(sizes, tiles)
+    }
+    least = min(times.values())
+    if times[1] <= _LEAST_GAIN * least:
         return 1
-    read = tiles.columns * (sizes.k + sizes.d) * _ELEMENT_BYTES
-    left = merge_bytes(replace(sizes, batch=1, m=min(sizes.m, tiles.block_rows)), 1)
-    length = max(-(-count // wanted), _FEWEST_TILES, -(-left * _SHARE_OF_MERGE // read))
-    return -(-count // length) if count - length > _TILES_OF_MERGE else 1
+    return min(parts for parts, time in times.items() if time <= _TIE * least)
 
 
-def shared_bytes(sizes: ChainSizes, tiles: ChainTiles, slots: int) -> int:
-    """What queries, keys and values of a block take in shared memory."""
-    # A last tile of columns that is not whole has buffers of its own.
-    is_ragged = sizes.n % tiles.columns != 0 and sizes.n > tiles.columns
-    columns = tiles.columns * (slots + is_ragged)
-    elements = tiles.block_rows * sizes.k + columns * (sizes.k + sizes.d)
-    return elements * _ELEMENT_BYTES
+def _inside(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
+    """Predicted seconds without the launch, which is the same for all tiles."""
+    time = _predicted(sizes, tiles, target)
+    return math.inf if time is None else time.seconds - time.parts["launch"]
 
 
-def _possible(sizes: ChainSizes) -> list[ChainTiles]:
-    """From the largest to the smallest."""
-    columns = _COLUMNS if sizes.d <= _LONG_HEAD else _LONG_COLUMNS
+def _seconds(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
+    """Predicted; infinite where registers of an SM are too few."""
+    time = _predicted(sizes, tiles, target)
+    return math.inf if time is None else time.seconds
+
+
+def _predicted(
+    sizes: ChainSizes, tiles: ChainTiles, target: Target
+) -> ChainTime | None:
+    count = slots(sizes, tiles, target)
+    return predict(sizes, tiles, target, Slots(count, count - 1))
+
+
+def _possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
+    """1, and numbers of parts of which none is empty; one for each length of a part."""
+    if sizes.is_open:
+        return [1]
+    count = column_tiles(sizes, tiles)
+    lengths = {-(-count // parts) for parts in range(1, min(count, MOST_PARTS) + 1)}
+    return sorted({1, *(-(-count // length) for length in lengths)})
+
+
+def _possible(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
+    """Tiles that fit a block: warps with rows of their own, and not half empty."""
     needed = -(-sizes.m // _ROWS)
-    least = min(_WARPS[-1], needed)
-    warps = [most for most in _WARPS if most <= needed] or [least]
-    if warps[-1] != least:
-        warps.append(least)
-    return [ChainTiles(_ROWS, number, columns) for number in warps]
+    most_columns = _COLUMNS if sizes.d <= HELD_HEAD else _LONG_COLUMNS
+    for warps in {min(most, needed) for most in _WARPS}:
+        for columns in most_columns:
+            tiles = ChainTiles(_ROWS, warps, columns)
+            is_wider = columns > _COLUMNS[-1] and columns >= 2 * sizes.n
+            fits = shared_bytes(sizes, tiles, 1) <= target.shared_bytes_per_block
+            if fits and not is_wider:
+                yield tiles
+
+
+def _smallest(sizes: ChainSizes) -> ChainTiles:
+    needed = -(-sizes.m // _ROWS)
+    return ChainTiles(_ROWS, min(_WARPS[-1], needed), _COLUMNS[-1])
 
 
 def _does_not_fit(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> str:

@@ -32,17 +32,19 @@ loop without masks; with a window, which has a mask at both ends, all tiles have
 scale is a part of the multiply-add of the exponents (`row_powers.py`). A row of which
 all elements are -inf has weights of zero, and NaN for their total, as in the program.
 
-Blocks have 128 rows where these are enough to fill the target, else 64, and up to 64
-columns (`chain_tiles.py`). `tiles` beside the role of the scores, or the option, says
-which instead: rows of a warp, warps, columns. What is not possible is an error.
+Blocks have 32 to 128 rows and tiles of up to 128 columns: those that a model of the
+time likes best on the target (`chain_tiles.py`). `tiles` beside the role of the scores,
+or the option, says which instead: rows of a warp, warps, columns. What is not possible
+is an error.
 
 Sizes that are known at run time only are numbers of the host function; tiles are chosen
 as for 1000, and columns are in one part. Of no columns at all the result is 0.
 
 Where blocks do not fill the target, and each would go over many tiles of columns, as
-for one row behind many others, columns are split into parts with blocks of their own;
-a remark says so. `parts` beside the role of the scores, or the option, says how many.
-A remark also says that mma.sync multiplies on a target that has wgmma.
+for one row behind many others, columns are split into parts with blocks of their own,
+if that is predicted to be a quarter faster; a remark says so. `parts` beside the role
+of the scores, or the option, says how many, of tiles that are so many at least. A
+remark also says that mma.sync multiplies on a target that has wgmma.
 
 After:   gpu.launch blocks(%parts x %bh x %m, %one, %one) ... {
            ... scf.for %n = %first_of_part to %end_of_part ...
@@ -71,14 +73,10 @@ from alcop_mlir.passes.sizes import Number, product
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.chain_parts import allocated, merge
-from alcop_mlir.transforms.chains.chain_tiles import (
-    block_count,
-    column_tiles,
-    merge_bytes,
-    would_split,
-)
+from alcop_mlir.transforms.chains.chain_tiles import would_split
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
+from alcop_mlir.tuning.fused.chain_problem import block_count, column_tiles, merge_bytes
 
 _NAME = "chain"
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")

@@ -21,13 +21,15 @@ from alcop_mlir.passes.sizes import Number, size_of
 from alcop_mlir.target import Target
 from alcop_mlir.transforms.chains.chain_tiles import (
     OPEN_EXTENT,
-    ChainSizes,
-    ChainTiles,
     TilesError,
     checked_tiles,
     chosen_tiles,
-    column_tiles,
     with_parts,
+)
+from alcop_mlir.tuning.fused.chain_problem import (
+    ChainSizes,
+    ChainTiles,
+    column_tiles,
 )
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")
@@ -216,7 +218,7 @@ def _tiles(
         if given:
             found = checked_tiles(given, sizes, target)
         else:
-            found = chosen_tiles(sizes, target)
+            found = chosen_tiles(sizes, target, mark["parts"])
         return with_parts(found, sizes, target, mark["parts"])
     except TilesError as reason:
         raise PassError(region, str(reason)) from None

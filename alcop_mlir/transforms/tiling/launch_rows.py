@@ -13,9 +13,10 @@ After:   gpu.launch blocks(8, 1, 1) threads(256, 1, 1) {
 `analysis/rows/row_groups.py` says what a group is, `row_layouts.py` how threads share
 rows. What only the group reads is not written at all. A warp has a row of up to 1024
 elements, and a block of up to 16 warps a longer one; less where several rows are alive
-at once: such rows are read once, and held in registers. Longer rows, and those of a
-length known at run time only, a block reads in parts, once for the reductions that need
-no other's result, and once more for the outputs. Of rows whose elements are not
+at once: such rows are read once, and held in registers. Where there are few, each may
+have more threads, and a block fewer rows (`row_threads.py`). Longer rows, and those of
+a length known at run time only, a block reads in parts, once for the reductions that
+need no other's result, and once more for the outputs. Of rows whose elements are not
 neighbours in memory, each thread has one, or several warps the same 32.
 
 Reductions are computed in the type that they have, by each thread in the order of its
@@ -34,6 +35,7 @@ Writes `alcop.kernel` and `alcop.fallback`, as that does.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir import diagnostics
@@ -42,19 +44,19 @@ from alcop_mlir.analysis.ir.walk import host_blocks
 from alcop_mlir.analysis.rows.combinations import Extreme
 from alcop_mlir.analysis.rows.row_groups import RowGroup, row_groups
 from alcop_mlir.analysis.rows.row_members import Member
+from alcop_mlir.analysis.rows.row_threads import spread
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
-from alcop_mlir.passes.base import Pass
-from alcop_mlir.target import WARP_SIZE
+from alcop_mlir.passes.base import Pass, option
+from alcop_mlir.target import DEFAULT_TARGET, find_target
 from alcop_mlir.transforms.tiling.nest_elements import loop_sizes
 from alcop_mlir.transforms.tiling.row_code import RowCode
 from alcop_mlir.transforms.tiling.row_parts import Columns
 from alcop_mlir.transforms.tiling.row_reductions import MOST_COLUMNS
 from alcop_mlir.transforms.tiling.size_checks import assert_sizes
 from alcop_mlir.transforms.tiling.thread_points import (
-    THREADS,
     launch_over,
     launch_tiles,
     product,
@@ -70,7 +72,10 @@ class LaunchRows(Pass):
     name = "alcop-launch-rows"
     anchor = "func.func"
 
+    target: str = option(DEFAULT_TARGET, "GPU that rows are shared out for")
+
     def run(self, op: ir.Operation) -> None:
+        target = find_target(self.target)
         for block in host_blocks(op):
             for found in row_groups(block):
                 if isinstance(found, Rejected):
@@ -79,7 +84,7 @@ class LaunchRows(Pass):
                     continue
                 last = found.ops[-1]
                 with last.location, ir.InsertionPoint(last):
-                    _launch(found)
+                    _launch(replace(found, layout=spread(found, target)))
                 for member in found.ops:
                     member.erase()
 
@@ -107,8 +112,7 @@ def _launch_along(group: RowGroup, rows: Sizes, columns: Sizes, why: str) -> Non
         *where, thread = point
         RowCode(group, where, Columns(how, columns, thread)).compute()
 
-    threads = THREADS if how.threads == WARP_SIZE else how.threads
-    launch_over([*rows, how.threads], _NAME, row, why, threads)
+    launch_over([*rows, how.threads], _NAME, row, why, how.in_block)
 
 
 def _launch_across(group: RowGroup, rows: Sizes, columns: Sizes, why: str) -> None:

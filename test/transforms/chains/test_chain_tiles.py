@@ -2,44 +2,69 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
 
 from alcop_mlir.target import TARGETS, Target, find_target
 from alcop_mlir.transforms.chains.chain_tiles import (
-    ChainSizes,
-    ChainTiles,
+    MOST_PARTS,
     TilesError,
+    _inside,
+    _seconds,
     checked_tiles,
     chosen_tiles,
+    with_parts,
+    would_split,
+)
+from alcop_mlir.tuning.fused.chain_problem import (
+    ChainSizes,
+    ChainTiles,
     column_tiles,
     merge_bytes,
     shared_bytes,
-    with_parts,
 )
 
 A100 = find_target("sm_80")
 HEADS = ChainSizes(batch=128, m=1024, n=1024, k=64, d=64)
 
 
+# A100, bf16: the fastest of Triton's kernels, see bench/measured/attention-A100.csv.
 @pytest.mark.parametrize(
-    ("batch", "m", "d", "expected"),
+    ("batch", "size", "d", "causal", "expected"),
     [
-        (128, 1024, 64, (16, 8, 64)),
-        (128, 1024, 128, (16, 8, 64)),
-        (14, 1024, 64, (16, 8, 64)),  # 112 blocks of 128 rows for 108 SMs
-        (13, 1024, 64, (16, 4, 64)),  # 104
-        (128, 40, 64, (16, 3, 64)),
-        (128, 16, 64, (16, 1, 64)),
-        (128, 1024, 256, (16, 8, 32)),
+        (128, 2048, 128, False, (16, 8, 128)),
+        (64, 4096, 128, True, (16, 8, 128)),
+        (16, 16384, 128, False, (16, 8, 128)),
     ],
 )
-def test_tiles_are_as_large_as_fills_the_target(
-    batch: int, m: int, d: int, expected: tuple[int, int, int]
+def test_tiles_are_those_that_were_measured_fastest(
+    batch: int, size: int, d: int, causal: bool, expected: tuple[int, int, int]
 ) -> None:
-    sizes = replace(HEADS, batch=batch, m=m, k=d, d=d)
+    sizes = ChainSizes(batch, size, size, d, d, last=0 if causal else None)
     assert chosen_tiles(sizes, A100) == ChainTiles(*expected)
+
+
+@pytest.mark.parametrize("found", TARGETS, ids=lambda one: one.name)
+@pytest.mark.parametrize("d", [32, 64, 128, 256])
+@pytest.mark.parametrize("batch", [1, 12, 128])
+def test_no_tiles_are_predicted_to_be_much_faster(
+    found: Target, d: int, batch: int
+) -> None:
+    sizes = replace(HEADS, batch=batch, k=d, d=d)
+    taken = _inside(sizes, chosen_tiles(sizes, found), found)
+    columns = (32,) if d > 128 else (32, 64, 128)
+    for warps, width in itertools.product((2, 4, 8), columns):
+        other = ChainTiles(16, warps, width)
+        if shared_bytes(sizes, other, 1) <= found.shared_bytes_per_block:
+            assert taken <= 1.04 * _inside(sizes, other, found)
+
+
+def test_a_block_has_no_more_warps_than_rows() -> None:
+    for m, warps in ((16, 1), (40, 3), (64, 4)):
+        sizes = replace(HEADS, m=m)
+        assert chosen_tiles(sizes, A100).warps <= warps
 
 
 @pytest.mark.parametrize("found", TARGETS, ids=lambda one: one.name)
@@ -54,7 +79,7 @@ def test_all_heads_fit_all_targets(found: Target, n: int) -> None:
 def test_what_fits_nowhere_says_needed_and_available() -> None:
     with pytest.raises(TilesError) as found:
         chosen_tiles(replace(HEADS, k=1024, d=1024), A100)
-    needed = (64 * 1024 + 32 * 2048) * 2
+    needed = (32 * 1024 + 32 * 2048) * 2
     assert f"need {needed} bytes of shared memory, sm_80 has 166912" in str(found.value)
 
 
@@ -80,27 +105,35 @@ STEP = ChainSizes(batch=8, m=4, n=1024, k=128, d=128)
 
 
 @pytest.mark.parametrize(
-    ("changed", "parts"),
+    ("changed", "is_split"),
     [
-        ({}, 8),  # of 2 tiles, the fewest, for 16
-        ({"n": 8192}, 13),  # 8 times 13 blocks are up to 108
-        ({"n": 8192, "batch": 1}, 32),  # the most
-        ({"n": 8192, "batch": 54}, 2),
-        ({"n": 8192, "batch": 55}, 1),
-        ({"n": 384}, 1),  # 6 tiles: 4 less are not more than a merge
-        ({"n": 448}, 4),
-        ({"m": 64, "batch": 1}, 2),  # of 9 tiles, for what is left to be a quarter
-        ({"m": 4, "last": 100}, 1),  # one that sees up to 104 columns
-        ({"first": -200, "last": 0}, 1),  # and up to 201
+        ({}, True),
+        ({"n": 8192}, True),
+        ({"n": 8192, "batch": 1}, True),
+        ({"n": 8192, "batch": 128}, False),  # blocks fill the GPU
+        ({"n": 256}, False),  # a merge takes longer than two tiles
+        ({"m": 4, "last": 100}, False),  # one that sees up to 104 columns
     ],
 )
 def test_parts_fill_the_target_where_that_is_worth_a_merge(
-    changed: dict[str, int], parts: int
+    changed: dict[str, int], is_split: bool
 ) -> None:
     sizes = replace(STEP, **changed)
-    found = with_parts(chosen_tiles(sizes, A100), sizes, A100)
-    assert found.parts == parts
-    assert found == replace(chosen_tiles(sizes, A100), parts=parts)
+    alone = chosen_tiles(sizes, A100)
+    found = with_parts(alone, sizes, A100)
+    assert found == replace(alone, parts=found.parts)
+    assert (found.parts > 1) == is_split
+    if is_split:
+        before, after = (_seconds(sizes, one, A100) for one in (alone, found))
+        assert before > 1.25 * after
+        assert sizes.batch * found.parts > A100.sms / 2 or found.parts == MOST_PARTS
+
+
+def test_sizes_that_are_known_at_run_time_only_are_in_one_part() -> None:
+    sizes = replace(STEP, n=8192, is_open=True)
+    tiles = chosen_tiles(sizes, A100)
+    assert with_parts(tiles, sizes, A100).parts == 1
+    assert would_split(sizes, tiles, A100)
 
 
 @pytest.mark.parametrize("bounds", [{}, {"last": 7}, {"first": -9, "last": 70}])
@@ -125,7 +158,7 @@ def test_what_a_merge_moves() -> None:
 
 @pytest.mark.parametrize("given", [-1, 17, "two"])
 def test_parts_that_there_are_no_tiles_for(given: object) -> None:
-    tiles = chosen_tiles(STEP, A100)
+    tiles = ChainTiles(16, 1, 64)
     with pytest.raises(TilesError, match=f"has {given} parts, expected 1 to 16"):
         with_parts(tiles, STEP, A100, given)
     assert with_parts(tiles, STEP, A100, 16).parts == 16

@@ -1,4 +1,4 @@
-// RUN: alcop-opt %s --alcop-tile-chains --canonicalize --cse | FileCheck %s
+// RUN: alcop-opt %s '--alcop-tile-chains=tiles=16,4,64' --canonicalize --cse | FileCheck %s
 
 // No row is reduced: a loop carries accumulators only, nothing is corrected, and a
 // weight is 0 in a column that there is not, so that what is read there does not count.

@@ -1,5 +1,5 @@
-// RUN: alcop-opt %s --alcop-decompose-softmax --canonicalize --alcop-group-chains --canonicalize --cse --one-shot-bufferize='bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map' --alcop-tile-chains --canonicalize --cse 2>&1 | FileCheck %s
-// RUN: not alcop-opt %s --alcop-decompose-softmax --canonicalize --alcop-group-chains --canonicalize --cse --one-shot-bufferize='bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map' --alcop-tile-chains=parts=2 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: alcop-opt %s --alcop-decompose-softmax --canonicalize --alcop-group-chains --canonicalize --cse --one-shot-bufferize='bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map' '--alcop-tile-chains=tiles=16,4,64' --canonicalize --cse 2>&1 | FileCheck %s
+// RUN: not alcop-opt %s --alcop-decompose-softmax --canonicalize --alcop-group-chains --canonicalize --cse --one-shot-bufferize='bufferize-function-boundaries=true function-boundary-type-conversion=identity-layout-map' '--alcop-tile-chains=tiles=16,4,64 parts=2' 2>&1 | FileCheck %s --check-prefix=PARTS
 
 // Rows and columns whose number is known at run time only: of columns, those in whole tiles
 // have a loop of their own, as they do where their number is known. Where there are none, 0

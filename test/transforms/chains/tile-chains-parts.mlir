@@ -1,5 +1,5 @@
-// RUN: alcop-opt %s '--alcop-tile-chains=parts=2' --canonicalize --cse | FileCheck %s
-// RUN: not alcop-opt %s '--alcop-tile-chains=parts=3' 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: alcop-opt %s '--alcop-tile-chains=tiles=16,4,64 parts=2' --canonicalize --cse | FileCheck %s
+// RUN: not alcop-opt %s '--alcop-tile-chains=tiles=16,4,64 parts=3' 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: alcop-opt %s --alcop-tile-chains 2>&1 | FileCheck %s --check-prefix=CHOSEN
 
 // Each block goes over a part of the columns, and leaves accumulators, maximum and total

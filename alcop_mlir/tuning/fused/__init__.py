@@ -1,0 +1,1 @@
+"""Models of kernels that are no contractions: chains of contractions, and rows."""
