@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Same
+from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Promises
 from alcop_mlir.checker.instructions import Instruction, integer, names_in
@@ -21,13 +22,15 @@ _HARMLESS = set(
 )
 
 
-def check_bounds(kernel: Kernel, flow: Flow, threads: int, given: Promises) -> bool:
+def check_bounds(
+    kernel: Kernel, flow: Flow, threads: int, given: Promises, answers: Answers
+) -> bool:
     """CertificateError where an access is not inside; whether it is assumed that
     counters do not wrap around.
     """
     if not any(map(_is_global, kernel.code)):
         return False
-    thread = Thread(kernel, threads, given)
+    thread = Thread(kernel, threads, given, answers)
 
     def visit(ins: Instruction) -> None:
         if _is_global(ins) and not _is_inside(thread, ins):

@@ -22,6 +22,7 @@ from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Unknown, is_equal,
 from alcop_mlir.checker.bounds import check_bounds
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.endings import is_bounded
+from alcop_mlir.checker.facts import Answers, Facts
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine
@@ -37,13 +38,15 @@ NO_WRAP = "counters of loops do not wrap around"
 _MOST_TURNS = 1 << 62
 
 
-def check(ptx: str, value: Any) -> tuple[int, ...]:
+def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ...]:
     """Checks a certificate, as JSON values, against PTX text.
+
+    answers: instead of those that the certificate has
 
     Returns which of the listed states are met. Raises CertificateError where it does
     not hold, is of other PTX, or is no certificate.
     """
-    given = read_certificate(value)
+    given = read_certificate(value, answers)
     if hashlib.sha256(ptx.encode()).hexdigest() != given.ptx_sha256:
         raise CertificateError("the certificate is of other PTX")
     kernel = read_kernel(ptx, given.entry)
@@ -57,6 +60,7 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
         given.variables,
         given.requires,
         given.steady,
+        Facts(given.answers),
     )
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
@@ -64,9 +68,10 @@ def check(ptx: str, value: Any) -> tuple[int, ...]:
     met = found.run()
     if given.bounds is not None:
         promised = given.bounds
-        if check_bounds(kernel, found.flow, given.threads, promised):
+        task = (kernel, found.flow, given.threads, promised, given.answers)
+        if check_bounds(*task):
             machine.assumed.add(NO_WRAP)
-    if machine.assumed - given.assumes:
+    if machine.assumed - {*given.assumes}:
         raise CertificateError("the certificate does not say what it assumes")
     if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
         raise CertificateError("the certificate is wrong about freshness")
@@ -97,7 +102,9 @@ class _Check:
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
-        self.walk = Walk(machine, self.flow, self.arrive, stops, given.skips, known)
+        self.walk = Walk(
+            machine, self.flow, self.arrive, stops, frozenset(given.skips), known
+        )
         self.waiting: list[State] = []
         self.met: set[int] = set()
         self.sums: dict[int, dict[str, Mixed]] = {}
@@ -135,24 +142,26 @@ class _Check:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
         self._count(state, state.previous in blocks)
-        cells = state.cells
-        digests = cells.digest(), cells.sources_digest()
-        for number, head in enumerate(self.given.heads):
-            if head.pc != state.pc or head.digests[1:] != digests:
-                continue
+        heads, cells = self.given.heads, state.cells
+        digests = state.pc, cells.digest(), cells.sources_digest()
+
+        def fits(number: int) -> bool:
+            head = heads[number]
+            if (head.pc, head.cells_sha256, head.sources_sha256) != digests:
+                return False
             if not self._has_sources(number, head, state):
-                continue
-            if not self._covers(head, state):
-                continue
-            sums = self._sums(head, state)
-            if sums is not None and self._are_known(number, sums):
-                self.cells.setdefault(number, (cells.source, cells.place))
-                if number not in self.met:
-                    self.met.add(number)
-                    self.waiting.append(self._listed(head, state, sums))
-                return
-        where = "the head of a loop" if blocks else f"instruction {state.pc}"
-        raise CertificateError(f"a state at {where} is not listed")
+                return False
+            sums = self._sums(head, state) if self._covers(head, state) else None
+            return sums is not None and self._are_known(number, sums)
+
+        number = self.given.answers.place(len(heads), fits)
+        if number is None:
+            where = "the head of a loop" if blocks else f"instruction {state.pc}"
+            raise CertificateError(f"a state at {where} is not listed")
+        self.cells.setdefault(number, (cells.source, cells.place))
+        if number not in self.met:
+            self.met.add(number)
+            self.waiting.append(self._listed(heads[number], state, self.sums[number]))
 
     def _is_back(self, state: State) -> bool:
         return state.previous in self.flow.loops.get(state.pc, ())
@@ -241,7 +250,7 @@ class _Check:
     def _covers(self, head: Head, state: State) -> bool:
         """Whether what arrived is one of the states that the listed one stands for."""
         registers = state.registers
-        if _digest(registers, head.numbers) != head.digests[0]:
+        if _digest(registers, head.numbers) != head.numbers_sha256:
             return False
         values = self._values(head, state, self._is_back(state))
         return (
@@ -320,7 +329,7 @@ def _opposite(true: terms.Clause) -> terms.Clause:
     return found
 
 
-def _digest(registers: dict[str, Any], names: tuple[str, ...]) -> str:
+def _digest(registers: dict[str, Any], names: list[str]) -> str:
     found = hashlib.sha256()
     for name in sorted(names):
         value = registers.get(name)

@@ -1,182 +1,228 @@
-"""What follows from facts: symbols are eliminated, constants rounded to integers."""
+"""What is known of symbols, and what follows by the answers of a certificate.
+
+Answers are read in order, and say what a check would have to search for: a question is
+whether facts have no solution in whole numbers, its answer a proof of that, or that
+nobody knows. A proof is a list of steps, each of which makes a fact:
+
+    0 i            the i-th of the facts that are known where it is asked
+    1 r s i        the i-th fact about the s-th symbol of row r
+    2 r m ...      a sum of rows, each so many times
+    3 r names      a row times parameters that are not negative
+    4 r names m p  m - L, where row r is names * L and others: p proves it
+    5 i p ...      one of the alternatives of clause i holds: each is refuted
+    6 r s p ...    one of the sides of a choice, the s-th symbol of row r, holds
+    7 r s ...      row r, with its numbers of threads at their most in those threads
+                   in which the rows s hold
+
+Rows are the question's facts and those that were made. Each is divided by what divides
+all that symbols are multiplied by, and rounded down. The last one is a negative number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term, inside, negative
+import numpy as np
 
-_MOST_ROWS = 160
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term
+from alcop_mlir.errors import CertificateError
+
+UNKNOWN = -1
+_NOBODY_KNOWS = (-float("inf"), float("inf"))
+
+
+class Answers:
+    """Of one walk; asked: numbers of proofs; places: of states that are covered."""
+
+    def __init__(self, proofs: list[Any], asked: list[int], places: list[int]):
+        self.proofs, self.asked, self.places = proofs, asked, places
+        self._asked, self._places = iter(asked), iter(places)
+
+    def proof(
+        self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
+    ) -> Any:
+        """The next proof, or None."""
+        number = next(self._asked, UNKNOWN)
+        if not UNKNOWN <= number < len(self.proofs):
+            raise CertificateError("an answer without a proof")
+        return None if number == UNKNOWN else self.proofs[number]
+
+    def place(self, count: int, fits: Callable[[int], bool]) -> int | None:
+        """Which of so many fits."""
+        number = next(self._places, count)
+        return number if 0 <= number < count and fits(number) else None
+
+
+def rounded(term: Term) -> Term:
+    """The strongest fact that says the same of whole numbers."""
+    by = gcd(*(c for s, c in term.items() if s)) or 1
+    return {s: c // by for s, c in term.items() if c or not s}
+
+
+def symbol_of(row: Term, number: int) -> str:
+    """A symbol of a row, by its number."""
+    return sorted(s for s in row if s)[number]
 
 
 class Facts:
-    """Decides, with the ranges of names; splits: choices, one inside the other."""
+    """Decides, with the ranges of names; own: numbers of threads by name."""
 
-    splits = 6
-
-    def __init__(self) -> None:
-        self.ranges: dict[str, tuple[int, int]] = {}
-        self._known: dict[Any, bool] = {}
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.ranges: dict[str, tuple[Any, Any]] = {}
+        self.own: dict[str, np.ndarray] = {}
 
     def limit(self, name: str, low: int, high: int) -> None:
         """A name is in that range too."""
         known = self.ranges.get(name, (low, high))
         self.ranges[name] = min(low, known[0]), max(high, known[1])
-        if self.ranges[name] != known:
-            self._known.clear()
 
-    def contradict(self, facts: Iterable[Term], clauses: Iterable[Clause]) -> bool:
-        """Whether they surely have no solution."""
-        rows, left = list(facts), list(clauses)
-        key = (
-            frozenset(map(terms.frozen, rows)),
-            frozenset(map(terms.frozen_clause, left)),
-        )
-        if key not in self._known:
-            met = {""}
-            while fresh := {s for f in (*rows, *_in(left)) for s in f} - met:
-                met |= fresh
-                for symbol in sorted(fresh):
-                    rows += self.limits(symbol)
-                    if isinstance(symbol, Choice):
-                        left.append(sides_of(symbol))
-            self._known[key] = self._contradict(rows, left, self.splits)
-        return self._known[key]
+    def range(self, symbol: str) -> tuple[Any, Any]:
+        """The range of a symbol."""
+        return self.ranges.get(symbol, _NOBODY_KNOWS)
 
-    def empty(self, facts: list[Term]) -> bool:
-        """Whether facts alone have no solution."""
-        return empty(facts)
-
-    def clash(self, facts: list[Term], more: list[Term]) -> bool:
-        """Whether facts of an alternative surely contradict others."""
-        return self.empty([*facts, *more])
-
-    def _contradict(self, facts: list[Term], clauses: list[Clause], depth: int) -> bool:
-        if self.empty(facts):
-            return True
-        if not clauses or not depth:
-            return False
-        for place, clause in enumerate(clauses):
-            left = [one for one in clause if not self.clash(facts, one)]
-            if len(left) < 2:
-                others = clauses[:place] + clauses[place + 1 :]
-                return not left or self._contradict([*facts, *left[0]], others, depth)
-        rest, less = clauses[1:], depth - 1
-        return all(self._contradict([*facts, *o], rest, less) for o in clauses[0])
-
-    def follows(self, fact: Term, facts: list[Term], clauses: list[Clause]) -> bool:
+    def follows(
+        self, fact: Term, facts: Sequence[Term], clauses: Sequence[Clause]
+    ) -> bool:
         """Whether the fact holds wherever those do."""
         return self.excludes([[terms.opposite(fact)]], facts, clauses)
 
     def excludes(
-        self, clause: Clause, facts: list[Term], clauses: list[Clause]
+        self, clause: Clause, facts: Sequence[Term], clauses: Sequence[Clause]
     ) -> bool:
         """Whether no alternative of the clause can hold there."""
-        for one in clause:
-            if any(terms.is_constant(f) and f.get("", 0) < 0 for f in one):
-                continue
-            near, around = _near(one, facts, clauses)
-            if not self.contradict([*near, *one], around):
-                return False
+        return all(self._never(one, [*facts], [*clauses]) for one in clause)
+
+    def _never(
+        self, query: list[Term], facts: list[Term], clauses: list[Clause]
+    ) -> bool:
+        if any(terms.is_constant(f) and f.get("", 0) < 0 for f in query):
+            return True
+        proof = self.answers.proof(self, query, facts, clauses)
+        if proof is None:
+            return False
+        try:
+            Replay(self, facts, clauses).refute(query, proof)
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise CertificateError(f"an answer that is none: {error}") from error
         return True
 
     def limits(self, symbol: str) -> list[Term]:
-        """The range of a name; how far a quotient is from what is divided."""
+        """The range of a name, or of what is multiplied for what one part of it may be;
+        how far a quotient is from what is divided.
+        """
         if isinstance(symbol, Quotient):
             rest = terms.plus(symbol.dividend, {symbol: 1}, -symbol.divisor)
             return [rest, terms.minus(terms.number(symbol.divisor - 1), rest)]
-        if symbol not in self.ranges:
-            return []
-        low, high = self.ranges[symbol]
-        return [{symbol: 1, "": -low}, {symbol: -1, "": high}]
+        found = []
+        for place, factor in enumerate(terms.factors(symbol)):
+            every = terms.factors(symbol)
+            rest = every[:place] + every[place + 1 :]
+            if all(self.range(one)[0] >= 0 for one in rest):
+                other = terms.times(*rest)
+                ends = self.range(factor)
+                if ends != _NOBODY_KNOWS:
+                    found.append(terms.plus({symbol: 1}, {other: -ends[0]}))
+                    found.append(terms.plus({symbol: -1}, {other: ends[1]}))
+        return found
+
+    def sides(self, symbol: str) -> Clause:
+        """What a choice is, by which side holds."""
+        if not isinstance(symbol, Choice):
+            raise CertificateError("an answer with sides of what is no choice")
+        found: Clause = []
+        for side, value in (
+            (symbol.true, symbol.first),
+            (symbol.false, symbol.second),
+        ):
+            same = terms.minus({symbol: 1}, value)
+            found += [[*one, same, terms.negative(same)] for one in side]
+        return found
+
+    def at_most(self, row: Term, others: list[Term]) -> Term:
+        """The row with its numbers of threads at their most, where others hold."""
+        where = np.ones(1, bool)
+        for one in others:
+            where = where & (self._in_threads(one) >= 0)
+        own = {s: c for s, c in row.items() if s in self.own}
+        if not where.any():
+            return terms.number(-1)
+        most = int(np.broadcast_to(self._in_threads(own), where.shape)[where].max())
+        rest = {s: c for s, c in row.items() if s not in own}
+        return terms.plus(rest, terms.number(most))
+
+    def _in_threads(self, term: Term) -> np.ndarray:
+        found = np.full(1, term.get("", 0), object)
+        for symbol, factor in term.items():
+            if symbol:
+                found = found + self.own[symbol].astype(object) * factor
+        return found
 
 
-def sides_of(choice: Choice) -> Clause:
-    """What a choice is, by which side holds."""
-    found: Clause = []
-    for side, value in ((choice.true, choice.first), (choice.false, choice.second)):
-        same = terms.minus({choice: 1}, value)
-        found += [[*one, same, negative(same)] for one in side]
-    return found
+class Replay:
+    """Goes through a proof."""
 
+    def __init__(self, facts: Facts, given: list[Term], clauses: list[Clause]):
+        self.facts, self.given, self.clauses = facts, given, clauses
 
-def _in(clauses: Iterable[Clause]) -> list[Term]:
-    return [fact for clause in clauses for one in clause for fact in one]
+    def refute(self, query: list[Term], proof: Any) -> None:
+        """CertificateError where it proves no contradiction."""
+        self._refute(list(map(rounded, query)), proof)
 
+    def _refute(self, rows: list[Term], proof: Any) -> None:
+        """Of rows that are rounded; adds to them."""
+        for kind, *step in proof:
+            if kind in (5, 6):
+                sides, proofs = self._sides(rows, kind, step)
+                for side, one in zip(sides, proofs, strict=True):
+                    self._refute([*rows, *map(rounded, side)], one)
+                return
+            row = rounded(self._row(rows, kind, step))
+            if row.get("", 0) < 0 and terms.is_constant(row):
+                return
+            rows.append(row)
+        if not any(terms.is_constant(row) and row.get("", 0) < 0 for row in rows):
+            raise CertificateError("an answer does not prove what it should")
 
-def _near(
-    query: list[Term], facts: list[Term], clauses: list[Clause]
-) -> tuple[list[Term], list[Clause]]:
-    """The facts that share names with the query, directly or over others."""
-    names = inside(*query)
-    rows = [(inside(f), f) for f in facts]
-    sides = [(inside(*_in([c])), c) for c in clauses]
-    grows = True
-    while grows:
-        grows = False
-        for met, _ in (*rows, *sides):
-            if met & names and not met <= names:
-                names |= met
-                grows = True
-    return [f for met, f in rows if met & names], [c for met, c in sides if met & names]
+    def _sides(
+        self, rows: list[Term], kind: int, step: list[Any]
+    ) -> tuple[Clause, Any]:
+        if kind == 5:
+            return self.clauses[step[0]], step[1:]
+        symbol = symbol_of(rows[step[0]], step[1])
+        return self.facts.sides(symbol), step[2:]
 
+    def _row(self, rows: list[Term], kind: int, step: list[Any]) -> Term:
+        if kind == 0:
+            return self.given[step[0]]
+        first = rows[step[0]]
+        if kind == 1:
+            return self.facts.limits(symbol_of(first, step[1]))[step[2]]
+        if kind == 2:
+            return self._sum(rows, step)
+        if kind == 3:
+            return terms.product(first, {self._size(step[1]): 1})
+        if kind == 4:
+            part, _ = terms.split(first, terms.times(*step[1]))
+            row = terms.minus(terms.number(int(step[2])), part)
+            self._refute([*rows, rounded(terms.opposite(row))], step[3])
+            return row
+        if kind == 7:
+            return self.facts.at_most(first, [rows[one] for one in step[1:]])
+        raise CertificateError("an answer with an unknown step")
 
-def empty(facts: list[Term]) -> bool:
-    """No solution: by values for symbols where two facts say one, else by adding each
-    lower bound of a symbol to each upper one.
-    """
-    while True:
-        rows: dict[tuple[tuple[str, int], ...], int] = {}  # direction: constant
-        equal: Term = {}
-        for fact in facts:
-            by = gcd(*(c for s, c in fact.items() if s))
-            constant = fact.get("", 0)
-            if not by and constant < 0:
-                return True
-            key = tuple(sorted((s, c // by) for s, c in fact.items() if s and c))
-            if not by or rows.get(key, constant // by) < constant // by:
-                continue
-            rows[key] = constant // by
-            other = rows.get(tuple((s, -c) for s, c in key))
-            if other is None or other + rows[key] > 0:
-                continue
-            if other + rows[key] < 0:
-                return True
-            if not equal and any(abs(c) == 1 for _, c in key):
-                equal = {**dict(key), "": rows[key]}
-        if not rows or len(rows) > _MOST_ROWS:
-            return False
-        facts = [{**dict(key), "": constant} for key, constant in rows.items()]
-        simple = [s for s, c in equal.items() if s and abs(c) == 1]
-        facts = _solved(facts, equal, simple[0]) if simple else _combined(facts)
+    def _sum(self, rows: list[Term], step: list[int]) -> Term:
+        found = terms.number(0)
+        for row, many in zip(step[::2], step[1::2], strict=True):
+            if type(many) is not int or many < 1:
+                raise CertificateError("an answer adds a fact less than once")
+            found = terms.plus(found, rows[row], many)
+        return found
 
-
-def _solved(facts: list[Term], equal: Term, symbol: str) -> list[Term]:
-    """Without a symbol that `equal`, which is 0, gives the value of."""
-    sign = equal[symbol]
-    return [
-        terms.plus(fact, equal, -sign * fact[symbol]) if symbol in fact else fact
-        for fact in facts
-    ]
-
-
-def _combined(facts: list[Term]) -> list[Term]:
-    """Without the symbol that costs least."""
-    counts: dict[str, list[int]] = {}
-    for fact in facts:
-        for symbol, factor in fact.items():
-            counts.setdefault(symbol, [0, 0])[factor > 0] += 1
-    del counts[""]
-    costs = {s: (a * b - a - b, s) for s, (a, b) in counts.items()}
-    symbol = min(costs, key=lambda s: costs[s])
-    found = [f for f in facts if symbol not in f]
-    lows = [f for f in facts if f.get(symbol, 0) > 0]
-    highs = [f for f in facts if f.get(symbol, 0) < 0]
-    for low in lows:
-        for high in highs:
-            a, b = low[symbol], -high[symbol]
-            found.append(terms.plus({s: b * c for s, c in low.items()}, high, a))
-    return found
+    def _size(self, names: list[str]) -> str:
+        if any(self.facts.range(name)[0] < 0 for name in names):
+            raise CertificateError("an answer multiplies by what may be negative")
+        return terms.times(*names)

@@ -5,29 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.facts import Facts
+from alcop_mlir.checker.facts import Answers, Facts
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
-SCHEMA = 3
-_MEMBERS = frozenset(
-    "schema ptx_sha256 entry threads shared_bytes dynamic_bytes variables cell_bytes "
-    "requires assumes fresh ends steady bounds skips symbols heads sha256".split()
-)
-_OF_HEAD = frozenset(
-    "pc turns terms truths spreads numbers numbers_sha256 cells_sha256 "
-    "sources_sha256 facts".split()
-)
+SCHEMA = 4
 _SYMBOL = re.compile(r"[\w$%@&.*/]+")
 _AXES = {"%ctaid.x", "%ctaid.y", "%ctaid.z"}
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 18
 _MOST_DEPTH = 32  # symbols inside of symbols
+Polynomial = list[tuple[int, tuple[str, ...]]]  # numbers, and sizes by name
+_Read = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -39,17 +33,16 @@ class Head:
     terms: dict[str, tuple[Term, int, int]]
     truths: dict[str, Clause]
     spreads: dict[str, tuple[int, int, int]]
-    numbers: tuple[str, ...]
-    digests: tuple[str, str, str]  # of numbers, cells, sources
-    facts: tuple[Term, ...]
+    numbers: list[str]
+    numbers_sha256: str
+    cells_sha256: str
+    sources_sha256: str
+    facts: list[Term]
 
     @property
     def registers(self) -> Iterable[str]:
         """Those of which it says something."""
         return (*self.terms, *self.truths, *self.spreads, *self.numbers)
-
-
-Polynomial = list[tuple[int, tuple[str, ...]]]  # numbers, and sizes by name
 
 
 @dataclass(frozen=True)
@@ -81,143 +74,140 @@ class Certificate:
     variables: dict[str, int]
     cell_bytes: int
     requires: dict[str, tuple[int, int, int]]
-    assumes: set[str]
+    assumes: list[str]
     fresh: bool
     ends: bool
     steady: dict[int, dict[int, int]] | None
     bounds: Promises | None
-    skips: frozenset[int]
-    heads: tuple[Head, ...]
+    skips: list[int]
+    heads: list[Head]
+    answers: Answers
 
 
-def read_certificate(value: Any) -> Certificate:
-    """The certificate that JSON values are; CertificateError where they are none."""
+def read_certificate(value: Any, answers: Answers | None = None) -> Certificate:
+    """The certificate that JSON values are; CertificateError where they are none.
+
+    answers: instead of those that it has
+    """
     try:
-        return _read(value)
+        return _read(value, answers)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CertificateError(f"this is no certificate: {error}") from None
 
 
-def _read(value: dict[str, Any]) -> Certificate:
-    if set(value) != _MEMBERS or value["schema"] != SCHEMA:
-        raise CertificateError("this is no certificate of a known schema")
+def _read(value: dict[str, Any], answers: Answers | None) -> Certificate:
     rest = {name: member for name, member in value.items() if name != "sha256"}
+    if value["schema"] != SCHEMA:
+        raise CertificateError("this is no certificate of a known schema")
     text = json.dumps(rest, sort_keys=True)
     if hashlib.sha256(text.encode()).hexdigest() != value["sha256"]:
         raise CertificateError("the certificate is not what its sha256 says")
-    threads, shared = _whole(value["threads"]), _whole(value["shared_bytes"])
-    if not 0 < threads <= _MOST_THREADS or not 0 <= shared <= _MOST_SHARED:
-        raise CertificateError(
-            "a certificate for more threads or bytes than a block has"
-        )
-    reader = _Terms(value["symbols"])
-    requires = {
-        one["parameter"]: (
-            _whole(one["low"]),
-            _whole(one["high"]),
-            _whole(one["multiple"]),
-        )
-        for one in value["requires"]
+    found = answers or _record(Answers, _ANSWERS)(rest["answers"])
+    reader = _Terms(rest.pop("symbols"), Facts(found))
+    head = {**_HEAD, "facts": _list(reader.term)}
+    head["terms"] = _named(str, _tuple(reader.term, _whole, _whole))
+    head["truths"] = _named(str, reader.clause)
+    del rest["schema"]
+    others: dict[str, _Read] = {
+        "heads": _list(_record(Head, head)),
+        "answers": lambda _: found,
     }
-    if any(by < 1 or low > high for low, high, by in requires.values()):
-        raise CertificateError("a requirement that no number meets")
-    return Certificate(
-        ptx_sha256=str(value["ptx_sha256"]),
-        entry=str(value["entry"]),
-        threads=threads,
-        shared_bytes=shared,
-        dynamic_bytes=_whole(value["dynamic_bytes"]),
-        variables={str(n): _whole(at) for n, at in value["variables"].items()},
-        cell_bytes=_whole(value["cell_bytes"]),
-        requires=requires,
-        assumes=set(map(str, value["assumes"])),
-        fresh=value["fresh"] is True,
-        ends=value["ends"] is True,
-        steady=_steady(value["steady"]),
-        bounds=_promises(value["bounds"]),
-        skips=frozenset(map(_whole, value["skips"])),
-        heads=tuple(_head(one, reader) for one in value["heads"]),
-    )
+    return _record(Certificate, _MEMBERS | others)(rest)
 
 
-def _head(value: dict[str, Any], reader: _Terms) -> Head:
-    if set(value) != _OF_HEAD:
-        raise CertificateError("this is no certificate: a state with other members")
-    return Head(
-        pc=_whole(value["pc"]),
-        turns=_numbers(value["turns"]),
-        terms={
-            str(name): (reader.term(term), _whole(low), _whole(high))
-            for name, (term, low, high) in value["terms"].items()
-        },
-        truths={str(n): reader.clause(c) for n, c in value["truths"].items()},
-        spreads={
-            str(name): (_whole(step), _whole(low), _whole(high))
-            for name, (step, low, high) in value["spreads"].items()
-        },
-        numbers=tuple(map(str, value["numbers"])),
-        digests=(
-            str(value["numbers_sha256"]),
-            str(value["cells_sha256"]),
-            str(value["sources_sha256"]),
-        ),
-        facts=tuple(map(reader.term, value["facts"])),
-    )
-
-
-def _numbers(value: dict[str, Any]) -> dict[int, int]:
-    return {int(name): _whole(number) for name, number in value.items()}
-
-
-def _steady(value: dict[str, Any] | None) -> dict[int, dict[int, int]] | None:
-    if value is None:
-        return None
-    return {int(pc): _numbers(steps) for pc, steps in value.items()}
-
-
-def _promises(value: dict[str, Any] | None) -> Promises | None:
-    if value is None:
-        return None
-    if set(value) != {"arrays", "values", "sizes", "grid", "facts"}:
-        raise CertificateError("this is no certificate: promises with other members")
-    arrays = {
-        str(name): (_polynomial(bytes_), [_polynomial(one) for one in lengths])
-        for name, (bytes_, lengths) in value["arrays"].items()
-    }
-    values = {str(n): _polynomial(one) for n, one in value["values"].items()}
-    sizes = {
-        str(n): (_whole(low), _whole(high), _whole(by))
-        for n, (low, high, by) in value["sizes"].items()
-    }
-    grid = {
-        str(axis): [(_polynomial(one), _whole(by)) for one, by in counts]
-        for axis, counts in value["grid"].items()
-    }
-    if not {*grid} <= _AXES or any(by < 1 for c in grid.values() for _, by in c):
-        raise CertificateError("this is no certificate: no grid of blocks")
-    if any(by < 1 or low > high for low, high, by in sizes.values()):
-        raise CertificateError("a promise that no number meets")
-    facts = [_polynomial(one) for one in value["facts"]]
-    return Promises(arrays, values, sizes, grid, facts)
-
-
-def _polynomial(value: list[Any]) -> Polynomial:
-    return [(_whole(factor), tuple(map(str, names))) for factor, names in value]
-
-
-def _whole(value: Any) -> int:
+def _whole(value: Any, low: int | None = None, high: int | None = None) -> int:
     if type(value) is not int:
-        raise CertificateError(
-            f"this is no certificate: no whole number: {value!r:.40}"
-        )
+        raise ValueError(f"no whole number: {value!r:.40}")
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise ValueError(f"{value} is not from {low} to {high}")
     return value
+
+
+def _range(value: Any) -> tuple[int, int, int]:
+    low, high, by = map(_whole, value)
+    if by < 1 or low > high:
+        raise ValueError("a range without a number")
+    return low, high, by
+
+
+def _required(value: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
+    names = "low", "high", "multiple"
+    return {str(o["parameter"]): _range([o[n] for n in names]) for o in value}
+
+
+def _axis(name: str) -> str:
+    if name not in _AXES:
+        raise ValueError(f"no axis: {name!r:.40}")
+    return name
+
+
+def _list(read: _Read) -> _Read:
+    return lambda value: [read(one) for one in value]
+
+
+def _tuple(*reads: _Read) -> _Read:
+    return lambda value: tuple(r(v) for r, v in zip(reads, value, strict=True))
+
+
+def _named(key: _Read, read: _Read) -> _Read:
+    return lambda value: {key(n): read(one) for n, one in sorted(value.items())}
+
+
+def _optional(read: _Read) -> _Read:
+    return lambda value: None if value is None else read(value)
+
+
+def _record(kind: Callable[..., Any], reads: dict[str, _Read]) -> _Read:
+    def read(value: dict[str, Any]) -> Any:
+        if set(value) != set(reads):
+            raise ValueError(f"other members than {', '.join(sorted(reads))}")
+        return kind(**{name: one(value[name]) for name, one in reads.items()})
+
+    return read
+
+
+_POLYNOMIAL = _list(_tuple(_whole, lambda names: tuple(map(str, names))))
+_COUNT = _tuple(_POLYNOMIAL, lambda by: _whole(by, 1))
+_ANSWERS = {"proofs": list, "asked": _list(_whole), "places": _list(_whole)}
+_HEAD: dict[str, _Read] = {
+    "pc": _whole,
+    "turns": _named(int, _whole),
+    "spreads": _named(str, _tuple(_whole, _whole, _whole)),
+    "numbers": _list(str),
+    "numbers_sha256": str,
+    "cells_sha256": str,
+    "sources_sha256": str,
+}
+_PROMISES: dict[str, _Read] = {
+    "arrays": _named(str, _tuple(_POLYNOMIAL, _list(_POLYNOMIAL))),
+    "values": _named(str, _POLYNOMIAL),
+    "sizes": _named(str, _range),
+    "grid": _named(_axis, _list(_COUNT)),
+    "facts": _list(_POLYNOMIAL),
+}
+_MEMBERS: dict[str, _Read] = {
+    "ptx_sha256": str,
+    "entry": str,
+    "threads": lambda value: _whole(value, 1, _MOST_THREADS),
+    "shared_bytes": lambda value: _whole(value, 0, _MOST_SHARED),
+    "dynamic_bytes": _whole,
+    "variables": _named(str, _whole),
+    "cell_bytes": _whole,
+    "requires": _required,
+    "assumes": _list(str),
+    "fresh": bool,
+    "ends": bool,
+    "steady": _optional(_named(int, _named(int, _whole))),
+    "bounds": _optional(_record(Promises, _PROMISES)),
+    "skips": _list(_whole),
+}
 
 
 class _Terms:
     """Reads terms; symbols of the table become what they stand for."""
 
-    def __init__(self, symbols: dict[str, Any]):
-        self.symbols = symbols
+    def __init__(self, symbols: dict[str, Any], facts: Facts):
+        self.symbols, self.facts = symbols, facts
         self.known: dict[str, Term] = {}
         self.depth = 0
 
@@ -250,19 +240,16 @@ class _Terms:
                 raise CertificateError("a division by no positive number")
             return terms.quotient(self.term(value["dividend"]), divisor)
         true, false = self.clause(value["if"]), self.clause(value["unless"])
-        _check_opposite(true, false)
+        self._check_opposite(true, false)
         return terms.choice(
             true, false, self.term(value["then"]), self.term(value["else"])
         )
 
-
-def _check_opposite(true: Clause, false: Clause) -> None:
-    """One of both always holds, and never both: else there is no such choice."""
-    facts = Facts()
-    for one in true:
-        for other in false:
-            if not facts.contradict([*one, *other], []):
-                raise CertificateError("a choice whose sides may both hold")
-    neither = [[[terms.opposite(f)] for f in one] for one in (*true, *false) if one]
-    if all((*true, *false)) and not facts.contradict([], neither):
-        raise CertificateError("a choice of which no side may hold")
+    def _check_opposite(self, true: Clause, false: Clause) -> None:
+        """One of both always holds, and never both: else there is no such choice."""
+        both = [[*one, *other] for one in true for other in false]
+        if not self.facts.excludes(both, [], []):
+            raise CertificateError("a choice whose sides may both hold")
+        neither = [[[terms.opposite(f)] for f in one] for one in (*true, *false) if one]
+        if all((*true, *false)) and not self.facts.excludes([[]], [], neither):
+            raise CertificateError("a choice of which no side may hold")

@@ -14,7 +14,8 @@ import numpy as np
 
 from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits
-from alcop_mlir.checker.products import ProductFacts, split
+from alcop_mlir.checker.facts import Answers
+from alcop_mlir.checker.products import ProductFacts
 from alcop_mlir.checker.terms import Clause, Quotient, Term
 
 _MOST_FACTORS, _MOST_TERMS = 4, 40
@@ -53,9 +54,9 @@ class Numbers:
 
     decides = True
 
-    def __init__(self, threads: int):
+    def __init__(self, threads: int, answers: Answers):
         self.threads = threads
-        self.facts = ProductFacts(threads)
+        self.facts = ProductFacts(answers, threads)
         self.way = Way()
         self.rests: dict[str, Term] = {}
         self.noted: list[Term] = []
@@ -84,7 +85,7 @@ class Numbers:
         if not self.decides:
             return False
         facts, clauses = [*self.way.facts.values()], [*self.way.clauses.values()]
-        return self.facts.never(clause, facts, clauses)
+        return self.facts.excludes(clause, facts, clauses)
 
     def number(self, v: Same, width: int) -> Same:
         """The value as the number that a register holds, with a sign."""
@@ -270,7 +271,7 @@ class Numbers:
         ((symbol, many),) = [(s, c) for s, c in b.items() if s]
         for fact in [*self.way.facts.values()]:
             total = terms.plus(terms.plus(fact, a), terms.number(1))
-            times, rest = split(total, symbol)
+            times, rest = terms.split(total, symbol)
             if any(rest.values()) or any(c % many for c in times.values()):
                 continue
             below = terms.minus({s: c // many for s, c in times.items()}, quotient)

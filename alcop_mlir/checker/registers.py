@@ -11,7 +11,7 @@ import numpy as np
 from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.facts import Facts
+from alcop_mlir.checker.facts import Answers, Facts
 from alcop_mlir.checker.instructions import Instruction, integer
 from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.predicates import (
@@ -36,6 +36,12 @@ _OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
 _DIGITS = "0123456789"
 
 
+def _bits(ins: Instruction) -> int:
+    """Of the type that the opcode ends with."""
+    last = ins.parts[-1]
+    return int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+
+
 class Registers:
     """Of one kernel; `assumed` is what was taken for granted on the way."""
 
@@ -47,15 +53,16 @@ class Registers:
         places: Mapping[str, int],
         required: Mapping[str, tuple[int, int, int]],
         steady: dict[int, dict[int, int]] | None = None,
+        facts: Facts | None = None,
     ):
         self.kernel, self.threads = kernel, threads
         self.shared_bytes, self.places, self.required = shared_bytes, places, required
-        self.facts = Facts()
+        self.facts = facts or Facts(Answers([], [], []))
         self.sources = Sources(steady)
         self.assumed: set[str] = set()
         self.lane = np.arange(threads, dtype=np.uint64)
         self._arrays: dict[bytes, np.ndarray] = {}
-        self._exact: dict[Any, tuple[list[np.ndarray], np.ndarray | None]] = {}
+        self._known: dict[Any, tuple[list[Value], Value, bool]] = {}
         none = self.constant(0)
         self._fixed: dict[str, Value] = {
             "%tid.x": self.lane,
@@ -157,20 +164,33 @@ class Registers:
     # Results.
 
     def result(self, ins: Instruction) -> Value:
-        """What it leaves; a number that all share is one of the register's width."""
-        value = self._found(ins)
-        if isinstance(value, Same):
-            low, high = arithmetic.limits(self._width)
-            return value if low <= value.low <= value.high <= high else self.unknown()
-        return value
+        """What it leaves; a number that all share is one of the register's width.
 
-    def _found(self, ins: Instruction) -> Value:
-        parts, last = ins.parts, ins.parts[-1]
-        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
-        if parts[0] == "ld":
-            return self._loaded(ins, width)
-        rest = [o for one in ins.operands[1:] for o in items(one)]
-        values = [self.value(one) for one in rest]
+        It is computed once of the same values.
+        """
+        if ins.parts[0] == "ld":
+            return self._fitting(self._loaded(ins, _bits(ins)))
+        values = [self.value(o) for one in ins.operands[1:] for o in items(one)]
+        residues = frozenset(self.state.residues.items())
+        key = (self.state.pc, residues, *map(id, values))
+        if key not in self._known:
+            made = self._fitting(self._found(ins, values))
+            is_fresh = self.fresh in self.state.made
+            # With the values, so that each keeps its id.
+            self._known[key] = values, made, is_fresh
+        _, found, is_fresh = self._known[key]
+        if is_fresh:
+            self.state.made.add(self.fresh)
+        return found
+
+    def _fitting(self, value: Value) -> Value:
+        if not isinstance(value, Same):
+            return value
+        low, high = arithmetic.limits(self._width)
+        return value if low <= value.low <= value.high <= high else self.unknown()
+
+    def _found(self, ins: Instruction, values: list[Value]) -> Value:
+        parts, last, width = ins.parts, ins.parts[-1], _bits(ins)
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
         if parts[0] in _OTHERS:
@@ -223,12 +243,9 @@ class Registers:
             if not lanes or "s" in (kind for kind, _ in kinds):
                 raise Unknown
         if len(lanes) == len(values):
-            key = (self.state.pc, *map(id, lanes))
-            if key not in self._exact:  # with the numbers, so that each keeps its id
-                self._exact[key] = lanes, arithmetic.exact(parts, lanes)
-            found = self._exact[key][1]
+            found = arithmetic.exact(parts, lanes)
             if found is not None:
-                return found
+                return self.numbers(found)
         read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
         numbers = [n for n in (same(v, read) for v in values) if n is not None]
         if len(numbers) < len(values):

@@ -167,6 +167,21 @@ def product(a: Term, b: Term) -> Term:
     return found
 
 
+def split(fact: Term, by: str) -> tuple[Term, Term]:
+    """What a symbol multiplies in a term, and the rest."""
+    found, rest = number(0), number(0)
+    for symbol, factor in fact.items():
+        left = list(factors(symbol))
+        for one in factors(by):
+            if one not in left:
+                rest = plus(rest, {symbol: factor})
+                break
+            left.remove(one)
+        else:
+            found = plus(found, {times(*left): factor})
+    return found, rest
+
+
 def replaced(a: Term, values: Mapping[str, Term]) -> Term:
     """The term with values for symbols, also inside of others."""
     found = number(a.get("", 0))

@@ -9,6 +9,7 @@ import numpy as np
 
 from alcop_mlir.checker import arithmetic, predicates, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits, types_of
+from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.form import Promises
 from alcop_mlir.checker.instructions import Instruction, integer
 from alcop_mlir.checker.numbers_of_thread import Held, Numbers, Way
@@ -22,8 +23,8 @@ _POINTER, _BLOCKS = 1 << 47, (1 << 31) - 1
 class Thread(Numbers):
     """Computes at instruction `pc`."""
 
-    def __init__(self, kernel: Kernel, threads: int, given: Promises):
-        super().__init__(threads)
+    def __init__(self, kernel: Kernel, threads: int, given: Promises, answers: Answers):
+        super().__init__(threads, answers)
         self.kernel, self.given, self.pc = kernel, given, 0
         self.start = Way()
         self.start.know([self.polynomial(one) for one in given.facts])

@@ -20,7 +20,6 @@ from alcop_mlir.checker.arithmetic import Holds, Same
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.instructions import ENDS, Instruction
 from alcop_mlir.checker.numbers_of_thread import Held, Way
-from alcop_mlir.checker.products import split
 from alcop_mlir.checker.terms import Clause, Division, Term
 from alcop_mlir.checker.thread import Thread
 from alcop_mlir.errors import CertificateError
@@ -173,7 +172,7 @@ class Ways:
         names = {f for t in every for s in t for f in terms.factors(s)}
         size = ""
         for name in sorted(filter(self.thread.facts.is_size, names)):
-            parts = [split(term, name) for term in every]
+            parts = [terms.split(term, name) for term in every]
             if not any(any(rest.values()) for _, rest in parts):
                 size, every = name, [times for times, _ in parts]
                 break

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from alcop_mlir.certificate.answers import answered
 from alcop_mlir.certificate.api import (
     BLOCK_NUMBERS,
     Report,
@@ -18,7 +19,6 @@ from alcop_mlir.certificate.bounds.accesses import bounds_of
 from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import named_sizes
@@ -136,7 +136,7 @@ def _checked(ptx: str, report: Report) -> Report:
     if found is None:
         return report
     try:
-        met = check(ptx, found)
+        whole = answered(ptx, found)
     except CertificateError as error:
         if report.is_bounded:
             loose = f"the checker does not accept it: {error}"
@@ -145,9 +145,7 @@ def _checked(ptx: str, report: Report) -> Report:
             return _checked(ptx, less)
         why = f"the checker does not accept the proof: {error}"
         return replace(report, status="outside", why=why, certificate=None)
-    heads = [found["heads"][number] for number in met]
-    whole = sealed({**found, "heads": heads})
-    return replace(report, certificate=whole, heads=len(heads))
+    return replace(report, certificate=whole, heads=len(whole["heads"]))
 
 
 def launched_kernels(bundle: Bundle) -> list[Launched]:

@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
@@ -69,7 +70,7 @@ def test_groups_in_arms(low: str, high: str, after: str, status: str) -> None:
     assert report.status == status, report.verdict
     assert report.is_fresh == (status == "proven")
     if report.certificate is not None:
-        assert check(text, report.certificate) == ()
+        assert check(text, report.certificate, Found()) == ()
 
 
 def test_another_number_of_groups_is_an_alarm() -> None:
@@ -88,7 +89,7 @@ def test_what_one_arm_writes_holds_in_its_threads(other: str) -> None:
     text = KERNEL.format(**arms, after=ONE)
     digest = hashlib.sha256(text.encode()).hexdigest()
     with pytest.raises(CertificateError, match="outside of shared memory"):
-        check(text, sealed({**found, "ptx_sha256": digest}))
+        check(text, sealed({**found, "ptx_sha256": digest}), Found())
 
 
 def test_what_some_threads_may_write_is_not_known() -> None:
@@ -104,4 +105,4 @@ def test_what_some_threads_may_write_is_not_known() -> None:
     text = KERNEL.format(**arms, after=written)
     digest = hashlib.sha256(text.encode()).hexdigest()
     with pytest.raises(CertificateError, match="a shared address is not known"):
-        check(text, sealed({**found, "ptx_sha256": digest}))
+        check(text, sealed({**found, "ptx_sha256": digest}), Found())

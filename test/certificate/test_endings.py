@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ring_kernels import Ring
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
@@ -21,7 +22,7 @@ ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
 def verdict(text: str) -> Report:
     report = certify(text, requirements=ANY_SIZE)
     if report.certificate is not None:
-        check(text, report.certificate)
+        check(text, report.certificate, Found())
     return report
 
 
@@ -80,7 +81,7 @@ def test_the_claim_cannot_be_added() -> None:
     text = with_loop("setp.lt.s64 %p5, %rd25, %rd3;")
     found: dict[str, Any] = certify(text, requirements=ANY_SIZE).certificate or {}
     with pytest.raises(CertificateError, match="wrong about the end of loops"):
-        check(text, sealed({**found, "ends": True}))
+        check(text, sealed({**found, "ends": True}), Found())
 
 
 def test_a_parameter_may_be_named_as_turns_are() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.bounds.accesses import Bounds
 from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
 from alcop_mlir.certificate.certificate import sealed
@@ -118,11 +119,11 @@ def bounded(text: str, promised: Preconditions) -> bool:
     report = certified(text, "f" if "entry f(" in text else "ring", *_OPEN, promised)
     assert report.status == "proven", report.verdict
     assert report.certificate is not None
-    check(text, report.certificate)
+    check(text, report.certificate, Found())
     if not report.is_bounded:
         listed = {**report.certificate, "bounds": promised.to_json()}
         with pytest.raises(CertificateError, match="an access may be outside"):
-            check(text, sealed(listed))
+            check(text, sealed(listed), Found())
     return report.is_bounded
 
 
@@ -302,4 +303,4 @@ def test_promises_of_a_manifest() -> None:
     ):
         listed = sealed({**found, "bounds": {**bounds, member: changed}})
         with pytest.raises(CertificateError):
-            check(case.ptx, listed)
+            check(case.ptx, listed, Found())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ring_kernels import Ring
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.checker.check import check
 
@@ -29,7 +30,7 @@ LAST:
   ret;""")
     report = certify(text)
     if report.certificate is not None:
-        check(text, report.certificate)
+        check(text, report.certificate, Found())
     return report
 
 
@@ -70,7 +71,7 @@ LAST:
     report = certify(text)
     assert report.certificate is not None, report.verdict
     assert any(head["spreads"] for head in report.certificate["heads"])
-    check(text, report.certificate)
+    check(text, report.certificate, Found())
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ LAST:
     report = certify(text)
     assert report.status == status, report.verdict
     if report.certificate is not None:
-        check(text, report.certificate)
+        check(text, report.certificate, Found())
     elif again == "0":
         assert report.finding is not None
         assert report.finding.rule == "bounds"

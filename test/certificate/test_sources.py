@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from ring_kernels import steady_ring as ring
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
@@ -20,7 +21,7 @@ ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}
 def verdict(text: str) -> Report:
     report = certify(text, requirements=ANY_SIZE)
     if report.certificate is not None:
-        check(text, report.certificate)
+        check(text, report.certificate, Found())
     return report
 
 
@@ -68,12 +69,12 @@ def test_another_step_is_refused() -> None:
     for step in (0, 255, 257):
         steps[head] = step
         with pytest.raises(CertificateError, match="not of its turn"):
-            check(ring(), sealed(found))
+            check(ring(), sealed(found), Found())
 
 
 def test_a_load_that_is_not_listed_is_refused() -> None:
     with pytest.raises(CertificateError, match="where a load's bytes come from"):
-        check(ring(), sealed({**steady(), "steady": {}}))
+        check(ring(), sealed({**steady(), "steady": {}}), Found())
 
 
 def test_another_turn_is_refused() -> None:
@@ -83,7 +84,7 @@ def test_another_turn_is_refused() -> None:
         for name in head["turns"]:
             head["turns"][name] += 1
     with pytest.raises(CertificateError, match="is not listed"):
-        check(ring(), sealed(found))
+        check(ring(), sealed(found), Found())
 
 
 def test_of_wrong_tiles_the_claim_cannot_be_made() -> None:
@@ -92,7 +93,7 @@ def test_of_wrong_tiles_the_claim_cannot_be_made() -> None:
     assert found is not None
     listed = {**found, "steady": steady()["steady"]}
     with pytest.raises(CertificateError):
-        check(text, sealed(listed))
+        check(text, sealed(listed), Found())
 
 
 @pytest.mark.parametrize("shift", ["shl.b64 %rd30, %rd31, 7;", "mov.b64 %rd30, %rd31;"])

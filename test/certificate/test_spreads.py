@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
@@ -73,7 +74,7 @@ def test_a_row_times_a_size(changes: dict[str, str], status: str) -> None:
     report = certify(found, requirements=SIZE)
     assert report.status == status, report.verdict
     if report.certificate is not None:
-        assert check(found, report.certificate) == ()
+        assert check(found, report.certificate, Found()) == ()
 
 
 @pytest.mark.parametrize("size", [1, 3, 6])
@@ -103,4 +104,4 @@ def test_a_case_that_is_left_out_of_a_check_is_no_proof() -> None:
     assert found is not None
     assert found["skips"]
     with pytest.raises(CertificateError, match="a shared address is not known"):
-        check(text(), sealed({**found, "skips": []}))
+        check(text(), sealed({**found, "skips": []}), Found())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ring_kernels import THREADS, steady_ring
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Same
@@ -61,7 +62,7 @@ def test_listed_states_say_which_they_name(monkeypatch: pytest.MonkeyPatch) -> N
     found = certify(text).certificate
     assert found is not None
     monkeypatch.setattr(Walk, "run", recorded)
-    check(text, found)
+    check(text, found, Found())
     of_registers: set[str] = set()
     of_sources: set[str] = set()  # alone
     for walk, state in walked[1:]:

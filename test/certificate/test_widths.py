@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from ring_kernels import THREADS, Ring
 
+from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
@@ -82,7 +83,7 @@ def test_what_skips_its_waits_is_not_proven(setup: str) -> None:
     digest = hashlib.sha256(text.encode()).hexdigest()
     found["assumes"] = [*found["assumes"], UNIFORM_LOADS]
     with pytest.raises(CertificateError):
-        check(text, sealed({**found, "ptx_sha256": digest}))
+        check(text, sealed({**found, "ptx_sha256": digest}), Found())
 
 
 @pytest.mark.parametrize("high", [2**31, 2**40])

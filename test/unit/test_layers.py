@@ -191,6 +191,10 @@ RULES = {
     # Proves what it is given as text: of the emulator it takes the parser only.
     # Shares nothing with what it checks.
     "checker.*": Rule("errors checker.*"),
+    # Runs the checker, to answer what it asks.
+    "certificate.answers": Rule("certificate.* checker.*"),
+    "certificate.witnesses": Rule("certificate.steps checker.*"),
+    "certificate.steps": Rule("checker.*"),
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target element_types resources errors codec "

@@ -1,0 +1,72 @@
+"""Finds what a checker asks for, and writes it into certificates.
+
+A checker asks questions on its way; here they are answered by search, by the
+elimination of Fourier and Motzkin with rounding to integers, and each answer is kept
+with its proof, in the form that `checker/facts.py` goes through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.steps import Row, steps
+from alcop_mlir.certificate.witnesses import Search
+from alcop_mlir.checker.check import check
+from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts
+from alcop_mlir.checker.terms import Clause, Term
+
+
+class Found(Answers):
+    """Answers that are searched for; each proof is kept once."""
+
+    def __init__(self) -> None:
+        super().__init__([], [], [])
+        self._numbers: dict[str, int] = {}
+        self._vain: set[Any] = set()
+
+    def proof(
+        self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
+    ) -> Any:
+        """A proof, or None."""
+        rows = list(map(Row, query))
+        tree = Search(facts, given, clauses, self._vain).refuted(rows)
+        if tree is None:
+            self.asked.append(UNKNOWN)
+            return None
+        found = steps(tree, rows)
+        text = json.dumps(found)
+        number = self._numbers.setdefault(text, len(self.proofs))
+        if number == len(self.proofs):
+            self.proofs.append(found)
+        self.asked.append(number)
+        return found
+
+    def place(self, count: int, fits: Callable[[int], bool]) -> int | None:
+        """The first that fits; what was asked of others is not kept."""
+        before = len(self.asked)
+        for number in range(count):
+            if fits(number):
+                self.places.append(number)
+                return number
+            del self.asked[before:]
+        return None
+
+
+def answered(ptx: str, certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with answers, and without states that a check does not meet.
+
+    Raises CertificateError where the checker does not accept it.
+    """
+    found = Found()
+    met = check(ptx, certificate, found)
+    numbers = {number: place for place, number in enumerate(met)}
+    answers = {
+        "proofs": found.proofs,
+        "asked": found.asked,
+        "places": [numbers[one] for one in found.places],
+    }
+    heads = [certificate["heads"][number] for number in met]
+    return sealed({**certificate, "heads": heads, "answers": answers})
