@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -66,8 +67,14 @@ def types_of(parts: list[str]) -> list[tuple[str, int]]:
     """The types that an opcode names: a letter and bits; none where it has a modifier
     of which nothing is known, as `.sat`.
     """
-    types = [p for p in parts[1:] if p[0] in "subf" and p[1:].isdigit()]
-    is_known = _KNOWN.issuperset(set(parts[1:]) - set(types))
+    return _types(".".join(parts[1:]))
+
+
+@cache
+def _types(modifiers: str) -> list[tuple[str, int]]:
+    parts = modifiers.split(".") if modifiers else []
+    types = [p for p in parts if p[0] in "subf" and p[1:].isdigit()]
+    is_known = _KNOWN.issuperset(set(parts) - set(types))
     return [(p[0], int(p[1:])) for p in types] if is_known else []
 
 

@@ -7,8 +7,13 @@ from alcop_mlir.checker.arithmetic import Same
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import Instruction, integer, names_in
-from alcop_mlir.checker.registers import NUMBER, PLACE
+from alcop_mlir.checker.instructions import (
+    NUMBER,
+    PLACE,
+    Instruction,
+    integer,
+    names_in,
+)
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.checker.text import Kernel
 from alcop_mlir.checker.thread import Thread
@@ -100,10 +105,8 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
 def _size(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     """How many bytes it accesses, and when it does."""
     if ins.parts[0] != "cp":
-        last = ins.parts[-1]
-        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
         count = next((int(p[1:]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
-        return terms.number(max(width // 8, 1) * count), [[]]
+        return terms.number(max(ins.width // 8, 1) * count), [[]]
     whole = ins.operands[2]
     size = terms.number(integer(whole) if NUMBER.fullmatch(whole) else 16)
     is_hinted = any("cache_hint" in part for part in ins.parts)

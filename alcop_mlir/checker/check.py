@@ -304,7 +304,7 @@ class _Check:
         if not isinstance(value, Holds):
             return False
         listed = terms.replaced_in(head.truths[name], values)
-        return terms.frozen_clause(value.true) == terms.frozen_clause(listed)
+        return terms.clause_text(value.true) == terms.clause_text(listed)
 
     def _listed(self, head: Head, state: State, sums: dict[str, Mixed]) -> State:
         """The listed state, with numbers and cells of one that it covers."""

@@ -9,6 +9,8 @@ from functools import cached_property
 from alcop_mlir.errors import CertificateError
 
 NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
+NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
+PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
 ENDS = ("ret", "exit", "trap", "brkpt")
 _FLOAT = re.compile(r"\b0[fFdDxX][0-9a-fA-F]+\b")
 # Opcodes that write no register.
@@ -52,6 +54,24 @@ class Instruction:
         """The names of what it reads."""
         operands = self.operands[1:] if self.results else self.operands
         return {self.guard}.union(*map(names_in, operands))
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """The operands that are no results, those in braces one by one."""
+        return [o for one in self.operands[1:] for o in items(one)]
+
+    @cached_property
+    def is_warp_barrier(self) -> bool:
+        """Whether it is one of all threads of each warp."""
+        is_sync = self.parts[:3] == ["bar", "warp", "sync"]
+        is_number = is_sync and NUMBER.fullmatch(self.operands[0]) is not None
+        return is_number and integer(self.operands[0]) % 2**32 == 2**32 - 1
+
+    @cached_property
+    def width(self) -> int:
+        """The bits of the type that the opcode ends with."""
+        last = self.parts[-1]
+        return int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
 
     @cached_property
     def _spaces(self) -> set[str]:
@@ -109,6 +129,24 @@ class Instruction:
 def names_in(operand: str) -> list[str]:
     """Registers and symbols in an operand."""
     return NAME.findall(_FLOAT.sub("", operand))
+
+
+def split(text: str) -> list[str]:
+    """The operands: at commas outside of brackets."""
+    found, depth, last = [], 0, ""
+    for letter in text:
+        depth += (letter in "{[(") - (letter in "}])")
+        if letter == "," and not depth:
+            found.append(last.strip())
+            last = ""
+        else:
+            last += letter
+    return [*found, last.strip()] if last.strip() else found
+
+
+def items(operand: str) -> list[str]:
+    """The operands in braces, or the one."""
+    return split(operand[1:-1]) if operand.startswith("{") else [operand]
 
 
 def integer(text: str) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker.arithmetic import Unknown, Value
-from alcop_mlir.checker.instructions import Instruction, integer
+from alcop_mlir.checker.instructions import PLACE, Instruction, integer
 from alcop_mlir.checker.mixed import either, mixed
-from alcop_mlir.checker.registers import NUMBER, PLACE, WARP, Registers
+from alcop_mlir.checker.registers import WARP, Registers
 from alcop_mlir.errors import CertificateError
 
 # Cells, the thread of each, and which are there several times.
@@ -28,15 +28,12 @@ class Machine(Registers):
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """The instruction in some threads."""
-        if self.fresh in self.state.made:
+        if self.state.made and self.fresh in self.state.made:
             self.forget(self.fresh)
         if ins.orders:
             self._order(ins, lanes)
-        if ins.parts[:3] == ["bar", "warp", "sync"] and lanes.all():
-            mask = self.value(ins.operands[0])
-            is_whole = isinstance(mask, np.ndarray) and mask[0] % 2**32 == 2**32 - 1
-            if NUMBER.fullmatch(ins.operands[0]) and is_whole:
-                self._warp_barrier()
+        if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
+            self._warp_barrier()
         if ins.is_generic and self.shared_bytes:
             raise CertificateError(f"an address of no state space: {ins.opcode}")
         written = ins.results

@@ -39,11 +39,11 @@ class Way:
         if len(clause) == 1:
             self.know(clause[0])
         elif clause:
-            self.clauses[terms.frozen_clause(clause)] = clause
+            self.clauses[terms.clause_text(clause)] = clause
 
     def know(self, facts: list[Term]) -> None:
         """These hold."""
-        self.facts.update({terms.frozen(f): f for f in facts})
+        self.facts.update({terms.text(f): f for f in facts})
 
 
 class Numbers:

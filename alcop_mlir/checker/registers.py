@@ -12,7 +12,7 @@ from alcop_mlir.checker import arithmetic, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.facts import Answers, Facts
-from alcop_mlir.checker.instructions import Instruction, integer
+from alcop_mlir.checker.instructions import NUMBER, PLACE, Instruction, integer
 from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.predicates import (
     compared,
@@ -23,23 +23,15 @@ from alcop_mlir.checker.predicates import (
 )
 from alcop_mlir.checker.sources import Sources
 from alcop_mlir.checker.state import State
-from alcop_mlir.checker.text import Kernel, items
+from alcop_mlir.checker.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, WARP = 1 << 47, (1 << 31) - 1, 32
 _TWICE = 192  # bits of one unknown times another
 UNIFORM_LOADS = "all threads read the same value from one address"
-NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
-PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
 _OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
 _DIGITS = "0123456789"
-
-
-def _bits(ins: Instruction) -> int:
-    """Of the type that the opcode ends with."""
-    last = ins.parts[-1]
-    return int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
 
 
 class Registers:
@@ -169,10 +161,10 @@ class Registers:
         It is computed once of the same values.
         """
         if ins.parts[0] == "ld":
-            return self._fitting(self._loaded(ins, _bits(ins)))
-        values = [self.value(o) for one in ins.operands[1:] for o in items(one)]
-        residues = frozenset(self.state.residues.items())
-        key = (self.state.pc, residues, *map(id, values))
+            return self._fitting(self._loaded(ins, ins.width))
+        values = [self.value(one) for one in ins.sources]
+        residues = self.state.residues and frozenset(self.state.residues.items())
+        key = (self.state.pc, residues or None, *map(id, values))
         if key not in self._known:
             made = self._fitting(self._found(ins, values))
             is_fresh = self.fresh in self.state.made
@@ -190,7 +182,7 @@ class Registers:
         return value if low <= value.low <= value.high <= high else self.unknown()
 
     def _found(self, ins: Instruction, values: list[Value]) -> Value:
-        parts, last, width = ins.parts, ins.parts[-1], _bits(ins)
+        parts, last, width = ins.parts, ins.parts[-1], ins.width
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
         if parts[0] in _OTHERS:

@@ -79,13 +79,6 @@ def frozen(a: Term) -> tuple[tuple[str, int], ...]:
     return tuple(sorted((s, c) for s, c in a.items() if c))
 
 
-def frozen_clause(
-    clause: Clause,
-) -> tuple[tuple[tuple[tuple[str, int], ...], ...], ...]:
-    """The same for clauses with equal facts in the same order."""
-    return tuple(tuple(map(frozen, one)) for one in clause)
-
-
 def is_constant(a: Term) -> bool:
     """Whether no symbol is in it."""
     return not any(c for s, c in a.items() if s)
@@ -102,8 +95,14 @@ def inside(*every: Term) -> set[str]:
     return found
 
 
-def _text(a: Term) -> str:
+def text(a: Term) -> str:
+    """The same for equal terms."""
     return "+".join(f"{c} {s}" for s, c in frozen(a))
+
+
+def clause_text(clause: Clause) -> str:
+    """The same for clauses with equal facts in the same order."""
+    return "|".join("&".join(map(text, one)) for one in clause)
 
 
 def quotient(a: Term, divisor: int) -> Term:
@@ -123,7 +122,7 @@ def quotient(a: Term, divisor: int) -> Term:
         if factor == 1 and isinstance(known, Quotient):
             return plus(outer, quotient(known.dividend, known.divisor * by))
     inner[""] = rest
-    made = Quotient(f"({_text(inner)})/{by}")
+    made = Quotient(f"({text(inner)})/{by}")
     made.dividend, made.divisor = inner, by
     made.names = frozenset(inside(inner))
     return plus(outer, {made: 1})
@@ -133,8 +132,8 @@ def choice(true: Clause, false: Clause, first: Term, second: Term) -> Term:
     """`first` where the clause `true` holds, else `second`."""
     if frozen(first) == frozen(second):
         return first
-    sides = ["|".join("&".join(map(_text, one)) for one in c) for c in (true, false)]
-    made = Choice(f"({sides[0]}?{sides[1]}?{_text(first)}?{_text(second)})")
+    sides = f"{clause_text(true)}?{clause_text(false)}"
+    made = Choice(f"({sides}?{text(first)}?{text(second)})")
     made.true, made.false, made.first, made.second = true, false, first, second
     facts = (f for one in (*true, *false) for f in one)
     made.names = frozenset(inside(first, second, *facts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from alcop_mlir.checker.instructions import NAME, Instruction
+from alcop_mlir.checker.instructions import NAME, Instruction, split
 from alcop_mlir.errors import CertificateError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -161,21 +161,3 @@ class _Reader:
             if name in names or name.rstrip("0123456789") in names:
                 return f"{name}@{number}"
         return name
-
-
-def split(text: str) -> list[str]:
-    """The operands: at commas outside of brackets."""
-    found, depth, last = [], 0, ""
-    for letter in text:
-        depth += (letter in "{[(") - (letter in "}])")
-        if letter == "," and not depth:
-            found.append(last.strip())
-            last = ""
-        else:
-            last += letter
-    return [*found, last.strip()] if last.strip() else found
-
-
-def items(operand: str) -> list[str]:
-    """The operands in braces, or the one."""
-    return split(operand[1:-1]) if operand.startswith("{") else [operand]

@@ -11,11 +11,17 @@ from alcop_mlir.checker import arithmetic, predicates, terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits, types_of
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import Instruction, integer
+from alcop_mlir.checker.instructions import (
+    NUMBER,
+    PLACE,
+    Instruction,
+    integer,
+    items,
+)
 from alcop_mlir.checker.numbers_of_thread import Held, Numbers, Way
-from alcop_mlir.checker.registers import NUMBER, PLACE, WARP
+from alcop_mlir.checker.registers import WARP
 from alcop_mlir.checker.terms import Term
-from alcop_mlir.checker.text import Kernel, items
+from alcop_mlir.checker.text import Kernel
 
 _POINTER, _BLOCKS = 1 << 47, (1 << 31) - 1
 
@@ -147,8 +153,7 @@ class Thread(Numbers):
         return arithmetic.at_least(terms.plus(bit, terms.number(-1)))
 
     def _computed(self, ins: Instruction) -> Held:
-        parts, last = ins.parts, ins.parts[-1]
-        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        parts, last, width = ins.parts, ins.parts[-1], ins.width
         if parts[0] == "ld":
             return self._loaded(ins, width)
         operands = ins.operands[1:]

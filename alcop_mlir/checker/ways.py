@@ -123,7 +123,7 @@ class Ways:
         }
         apart = [[f for k, f in w.facts.items() if k not in met.facts] for w in ways]
         if all(apart) and max(map(len, apart)) > 1 and len(ways) <= _MOST_VALUES:
-            met.clauses[terms.frozen_clause(apart)] = apart
+            met.clauses[terms.clause_text(apart)] = apart
         for way in ways:
             for key, clause in way.clauses.items():
                 others = [w for w in ways if key not in w.clauses]
@@ -162,7 +162,7 @@ class Ways:
             less = terms.minus(found, term)
             more = [f for k, f in way.facts.items() if k not in met.facts]
             clause.append([less, terms.negative(less), *more])
-        met.clauses[terms.frozen_clause(clause)] = clause
+        met.clauses[terms.clause_text(clause)] = clause
         term = terms.plus(shared, terms.product(size, found))
         low, high = min(v.low for v in numbers), max(v.high for v in numbers)
         return Same({**term, "": term.get("", 0)}, low, high)
@@ -197,7 +197,7 @@ class Ways:
             edges = self._through(body, head, start.fork(), False)
             wrong = set(self._wrong(head, way, turn, edges))
         before = self._before(head, turn, start, edges)
-        self.turns[terms.frozen_clause(before)] = f"n{head}"
+        self.turns[terms.clause_text(before)] = f"n{head}"
         start.assume(before)
         found = self._through(body, head, start, last)
         return {edge: w for edge, w in found.items() if edge[1] not in body}
@@ -298,7 +298,7 @@ def is_same(one: Held, other: Held) -> bool:
     if isinstance(one, Same) and isinstance(other, Same):
         return terms.frozen(one.term) == terms.frozen(other.term)
     if isinstance(one, Holds) and isinstance(other, Holds):
-        return terms.frozen_clause(one.true) == terms.frozen_clause(other.true)
+        return terms.clause_text(one.true) == terms.clause_text(other.true)
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return bool((one == other).all())
     return False
