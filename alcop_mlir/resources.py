@@ -11,6 +11,7 @@ does not say is a field of `Copies`, whose default adds nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from alcop_mlir.errors import ConfigError
@@ -138,13 +139,21 @@ def shared_bytes(
     element_bytes: of an element as it is multiplied
     stored:        of an element of A and of B in memory, where these differ from it
     """
-    rows_a, rows_b, block_k = schedule.block
-    size_a, size_b = stored or (element_bytes, element_bytes)
-    slots_a, slots_b = (
-        schedule.stages[0] if width >= _NARROWEST else 1 for width in copies.at_once
-    )
-    a = align(slots_a * rows_a * block_k * size_a)
-    return a + align(slots_b * rows_b * block_k * size_b)
+    sides = _sides(schedule, stored or (element_bytes, element_bytes), copies)
+    return _in_slots(sides, schedule.stages[0])
+
+
+def _sides(schedule: Schedule, sizes: Stored, copies: Copies) -> list[tuple[int, bool]]:
+    """Of A and B the bytes of a tile, and whether it has slots."""
+    *tile, step = schedule.block
+    return [
+        (rows * step * size, width >= _NARROWEST)
+        for rows, size, width in zip(tile, sizes, copies.at_once, strict=True)
+    ]
+
+
+def _in_slots(sides: Sequence[tuple[int, bool]], count: int) -> int:
+    return sum(align(size * count if slots else size) for size, slots in sides)
 
 
 def registers_per_thread(
@@ -284,16 +293,46 @@ def cost(
             f"registers per block, {target.name} has {target.registers_per_sm}: fewer "
             "or smaller warps"
         )
+    most = min(
+        target.blocks_per_sm,
+        target.threads_per_sm // threads,
+        target.registers_per_sm // (registers * threads),
+    )
+    return _with_shared(Resources(threads, shared, registers, most), shared, target)
+
+
+def costs_of_stages(
+    schedule: Schedule,
+    stages: Sequence[int],
+    target: Target,
+    element_bytes: int = 2,
+    copies: Copies = WIDE,
+) -> list[Resources]:
+    """Costs with each number of shared stages, least first, as far as these fit.
+
+    Registers do not depend on it. Raises ConfigError where the first does not fit.
+
+    schedule: has the first of them, and mma.sync
+    """
+    first = cost(schedule, target, element_bytes, copies=copies)
+    found = [first]
+    sides = _sides(schedule, (element_bytes, element_bytes), copies)
+    for count in stages[1:]:
+        shared = _in_slots(sides, count)
+        if shared > target.shared_bytes_per_block:
+            break
+        found.append(_with_shared(first, shared, target))
+    return found
+
+
+def _with_shared(one: Resources, shared: int, target: Target) -> Resources:
+    """With so many bytes of shared memory, which may leave room for fewer blocks.
+
+    one: with no more than these
+    """
+    most = target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK)
     return Resources(
-        threads=threads,
-        shared_bytes=shared,
-        registers_per_thread=registers,
-        blocks_per_sm=min(
-            target.blocks_per_sm,
-            target.threads_per_sm // threads,
-            target.registers_per_sm // (registers * threads),
-            target.shared_bytes_per_sm // (shared + SHARED_BYTES_RESERVED_PER_BLOCK),
-        ),
+        one.threads, shared, one.registers_per_thread, min(one.blocks_per_sm, most)
     )
 
 

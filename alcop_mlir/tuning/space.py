@@ -198,20 +198,28 @@ def enumerate_space(
     costs: list[Resources] = []
     refusal = "no K step fits the type of its inputs"
     tiles = _tiles(problem, space) if _is_by_mma(problem, target) else ()
+    size, copies = _copied(problem)
+    registers = _register_stages(problem, space)
+    slots = {k: _shared_stages(problem, space, k) for k in space.block_k}
     for block, warp in tiles:
-        tile = Schedule(block, warp, (1, 1))
-        for register in _register_stages(problem, space):
-            for shared in _shared_stages(problem, space, block[2]):
-                if shared == 1 and register > 1:
-                    continue
-                schedule = tile.changed(stages=(shared, register))
-                try:
-                    cost = _cost(problem, schedule, target)
-                except ConfigError as error:
-                    refusal = str(error)
-                    break  # more stages need more
-                variants = _variants(problem, schedule, cost, target, space)
-                for one in variants:
+        tile, blocks = Schedule(block, warp, (1, 1)), _blocks(problem, block)
+        for register in registers:
+            # Without shared stages barriers forbid those of registers.
+            stages = [one for one in slots[block[2]] if one > 1 or register == 1]
+            if not stages:
+                continue
+            least = tile.changed(stages=(stages[0], register))
+            try:
+                found = resources.costs_of_stages(least, stages, target, size, copies)
+            except ConfigError as error:
+                refusal = str(error)
+                continue
+            for shared, cost in zip(stages, found, strict=False):  # more need more
+                schedule = least
+                if shared != stages[0]:
+                    schedule = tile.changed(stages=(shared, register))
+                more = _variants(problem, schedule, cost, target, space, blocks)
+                for one in (schedule, *more):
                     with contextlib.suppress(ConfigError):
                         # What gathers need depends on the raster too.
                         own = _cost(problem, one, target) if problem.gathered else cost
@@ -271,22 +279,36 @@ def _near(size: int, tiles: Sequence[int]) -> list[int]:
     return [tile for tile in tiles if over[tile] <= most]
 
 
+def _blocks(problem: Problem, block: tuple[int, int, int]) -> tuple[int, int, int]:
+    """How many rows and columns of blocks, and blocks in all."""
+    rows, columns = -(-problem.m // block[0]), -(-problem.n // block[1])
+    return rows, columns, rows * columns * problem.batch
+
+
 def _variants(
-    problem: Problem, schedule: Schedule, cost: Resources, target: Target, space: Space
+    problem: Problem,
+    schedule: Schedule,
+    cost: Resources,
+    target: Target,
+    space: Space,
+    grid: tuple[int, int, int],
 ) -> list[Schedule]:
-    """`schedule`, then with other rasters, parts of K, sweeps, and rectangles."""
-    rows = -(-problem.m // schedule.block[0])
-    columns = -(-problem.n // schedule.block[1])
-    blocks = rows * columns * problem.batch
+    """`schedule` with other rasters, parts of K, sweeps, and rectangles."""
+    rows, columns, blocks = grid
     at_once = cost.blocks_per_sm * target.sms
     if blocks > at_once:
-        rasters = [one for one in space.raster if one <= rows and columns > 1]
-        more = [schedule.changed(raster=one) for one in rasters if one > 1]
+        more = [
+            schedule.changed(raster=one)
+            for one in space.raster
+            if 1 < one <= rows and columns > 1
+        ]
     else:
         parts = [one for one in space.split_k if 1 < one <= at_once // blocks]
         fitting = (one for one in parts if _splits(problem, schedule, one))
         some = (schedule.changed(split_k=one) for one in fitting)
         more = [one for one in some if _is_split(problem, one)]
+    if problem.taps is None and problem.places is None:
+        return more
     swept = _swept(problem, schedule, target, space)
     wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
     turned = [
@@ -295,7 +317,7 @@ def _variants(
         for one in (schedule, *more)
         if one.split_k == 1 and _fills(problem, schedule.block[0], width)
     ]
-    return [schedule, *more, *swept, *turned]
+    return [*more, *swept, *turned]
 
 
 def _splits(problem: Problem, schedule: Schedule, parts: int) -> bool:
