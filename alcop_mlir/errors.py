@@ -20,6 +20,10 @@ class ConfigError(AlcopError, ValueError):
     """A wrong option, target, schedule, file or bundle: found before any work."""
 
 
+class NoContractionError(ConfigError):
+    """A file has no contraction that can be tuned."""
+
+
 class MissingExtraError(ConfigError):
     """Something is asked for that needs an optional dependency; says what to install.
 

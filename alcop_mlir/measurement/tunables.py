@@ -17,7 +17,7 @@ from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.linalg.contractions import Contraction
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.dialects import alcop
-from alcop_mlir.errors import ConfigError
+from alcop_mlir.errors import ConfigError, NoContractionError
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_contractions
 from alcop_mlir.schedule import Decision
@@ -122,7 +122,7 @@ def find_tunables(
     allow_tf32: bool = False,
     target: str = DEFAULT_TARGET,
 ) -> list[Tunable]:
-    """The contractions in `source`; ConfigError where there are none.
+    """The contractions in `source`; NoContractionError where there are none.
 
     name: of the file, for messages
     allow_tf32: whether f32 is rounded to tf32; else contractions of it have no schedule
@@ -143,7 +143,7 @@ def find_tunables(
     ]
     if not found:
         why = f": {remarks[0].message}" if remarks else ""
-        raise ConfigError(
+        raise NoContractionError(
             f"'{name}' computes no contractions that can be tuned, expected one{why}"
         )
     return found

@@ -130,6 +130,15 @@ PREPARE = (
 )
 
 
+_TO_MEMREFS = (
+    "func.func(alcop-update-arguments,alcop-fill-constants,alcop-generalize-gathers,"
+    "alcop-separate-empties,alcop-protect-arguments)",
+    "eliminate-empty-tensors",
+    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map}",
+)
+
+
 def bufferize(target: str) -> tuple[str, ...]:
     """Steps from tensors to memrefs; chains become tile code for this target.
 
@@ -137,16 +146,17 @@ def bufferize(target: str) -> tuple[str, ...]:
     """
     tile_chains = with_options("alcop-tile-chains", target=target)
     return (
-        "func.func(alcop-update-arguments,alcop-fill-constants,alcop-generalize-gathers,"
-        "alcop-separate-empties,alcop-protect-arguments)",
-        "eliminate-empty-tensors",
-        "one-shot-bufferize{bufferize-function-boundaries=true "
-        "function-boundary-type-conversion=identity-layout-map}",
+        *_TO_MEMREFS,
         # At once: what is between the ops of a chain is never made.
         f"func.func({tile_chains},alcop-place-results,alcop-separate-results)",
         "buffer-results-to-out-params{hoist-static-allocs=true "
         "hoist-dynamic-allocs=true modify-public-functions=true}",
     )
+
+
+def steps_to_chains() -> tuple[str, ...]:
+    """Steps from a module as given to one whose chains are regions on memrefs."""
+    return (*PREPARE, *_TO_MEMREFS)
 
 
 def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str, ...]:

@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alcop_mlir.errors import ConfigError, MissingExtraError, check_known
+from alcop_mlir.errors import (
+    ConfigError,
+    MissingExtraError,
+    NoContractionError,
+    check_known,
+)
 from alcop_mlir.measurement import devices, exchange
 from alcop_mlir.measurement.devices import Cuda, Device
 from alcop_mlir.measurement.journal import Journal
@@ -18,11 +23,11 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, target_names
 from alcop_mlir.tools import (
     command_line,
+    tune_explain,
     tune_pool,
     tune_program,
     tune_report,
     tune_show,
-    tune_variants,
 )
 from alcop_mlir.tools.command_line import is_installed
 from alcop_mlir.tools.tune_options import TOOL
@@ -174,7 +179,12 @@ def _explain(given: Any) -> int:
     most = given.variants or DEFAULT_VARIANTS
     # Nothing is measured: without a GPU, too, the choice is the compiler's.
     target = command_line.target(given, "" if given.target else devices.pick("auto"))
-    tunable, _ = _tunable(given, target)
+    try:
+        tunable, _ = _tunable(given, target)
+    except NoContractionError:
+        if not _explain_chains(given, target):
+            raise
+        return 0
     path = _records_path(given)
     chooser = Chooser(target, path=path, device=device, space=space)
     if tunable.contraction.has_variants and most > 1:
@@ -199,15 +209,28 @@ def _explain(given: Any) -> int:
     return 0
 
 
+def _explain_chains(given: Any, target: Target) -> bool:
+    """The tiles of each chain, and why; whether there are any."""
+    from alcop_mlir.compilation import inputs
+    from alcop_mlir.measurement.chains_of import find_chains
+
+    found = find_chains(inputs.read_file(given.file), target)
+    for sizes, tiles in found:
+        title = f"{tune_explain.chain_title(sizes)} on {target.name}"
+        rows = tune_explain.chain_rows(sizes, tiles, target)
+        command_line.print_table(title, rows)
+    return bool(found)
+
+
 def _explain_variants(given: Any, tunable: Tunable, chooser: Chooser, most: int) -> int:
     """The variants; with `--sizes` which of them runs, and why."""
     problem, variants = tunable.open_problem, tunable.variants(chooser, most)
-    rows = [*tune_variants.variant_rows(variants, tunable.element_bytes)]
+    rows = [*tune_explain.variant_rows(variants, tunable.element_bytes)]
     if given.sizes is not None:
         if problem is None:
             raise ConfigError(f"'{tunable.name}': no model covers its types")
         target, sizes = chooser.target, given.sizes
-        rows += tune_variants.choice_rows(problem, target, variants, sizes)
+        rows += tune_explain.choice_rows(problem, target, variants, sizes)
     where = f"{chooser.target.name} ({chooser.gpu or chooser.device})"
     title = tunable.name if problem is None else str(problem)
     command_line.print_table(f"{title} on {where}", rows)

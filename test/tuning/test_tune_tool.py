@@ -12,6 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
+
+from attention_tiles import Attention
+from plain_attention import plain_attention
 from tuning_cases import (
     CUDA,
     PROBLEM,
@@ -110,6 +115,20 @@ def test_explain_says_what_and_why(
     capsys.readouterr()
     assert tune.main(["explain", file, *SIMULATED, "--target", "sm_90"]) == 0
     assert "from       record" in capsys.readouterr().out
+
+
+def test_explain_says_which_tiles_attention_gets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Attention(32, 1024, 128, (128, 64), 8, causal=True)
+    path = tmp_path / "attention.mlir"
+    path.write_text(plain_attention(case))
+    assert tune.main(["explain", str(path), "--target", "sm_80"]) == 0
+    said = capsys.readouterr().out
+    assert "chain 32x1024x1024, rows of 128 and 128, masked on sm_80" in said
+    assert "tiles      128 rows by 8 warps, 128 columns" in said
+    for part in ("tensor cores", "scores", "last blocks", "others"):
+        assert part in said
 
 
 def test_explain_says_why_of_wgmma_too(

@@ -204,7 +204,8 @@ RULES = {
     "compilation.*": Rule(COMPILATION),
     # What tuning is handed to compile and to measure.
     "measurement.*": Rule(
-        f"alcop_mlir knobs tuning.* transforms.schedules.* {COMPILATION} measurement.*"
+        f"alcop_mlir knobs tuning.* transforms.schedules.* transforms.chains.* "
+        f"{COMPILATION} measurement.*"
     ),
     # What comes from torch: nothing else knows that there is one.
     "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),

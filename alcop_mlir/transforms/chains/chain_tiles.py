@@ -50,7 +50,7 @@ def chosen_tiles(
 
     given_parts: if any tiles are so many along the columns, these are taken only
     """
-    possible = [*_possible(sizes, target)]
+    possible = [*possible_tiles(sizes, target)]
     if not possible:
         raise TilesError(_does_not_fit(sizes, _smallest(sizes), target))
     if isinstance(given_parts, int):
@@ -126,19 +126,18 @@ def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
 
 def _inside(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
     """Predicted seconds without the launch, which is the same for all tiles."""
-    time = _predicted(sizes, tiles, target)
+    time = predicted(sizes, tiles, target)
     return math.inf if time is None else time.seconds - time.parts["launch"]
 
 
 def _seconds(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
     """Predicted; infinite where registers of an SM are too few."""
-    time = _predicted(sizes, tiles, target)
+    time = predicted(sizes, tiles, target)
     return math.inf if time is None else time.seconds
 
 
-def _predicted(
-    sizes: ChainSizes, tiles: ChainTiles, target: Target
-) -> ChainTime | None:
+def predicted(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> ChainTime | None:
+    """The time with as many slots as fit; None where registers of an SM are too few."""
     count = slots(sizes, tiles, target)
     return predict(sizes, tiles, target, Slots(count, count - 1))
 
@@ -152,7 +151,7 @@ def _possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
     return sorted({1, *(-(-count // length) for length in lengths)})
 
 
-def _possible(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
+def possible_tiles(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
     """Tiles that fit a block: warps with rows of their own, and not half empty."""
     needed = -(-sizes.m // _ROWS)
     most_columns = _COLUMNS if sizes.d <= HELD_HEAD else _LONG_COLUMNS

@@ -1,17 +1,25 @@
-"""What `alcop-tune explain` shows of a contraction with several variants."""
+"""What `alcop-tune explain` shows of contractions with variants, and of chains.
+
+A contraction of known sizes is shown by `tune_show.py`, as the result of a search is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import Target
 from alcop_mlir.tools.command_line import Rows, aligned, seconds
+from alcop_mlir.transforms.chains.chain_tiles import possible_tiles, predicted
 from alcop_mlir.tuning import variant_times
+from alcop_mlir.tuning.fused.chain_model import ChainTime
+from alcop_mlir.tuning.fused.chain_problem import ChainSizes, ChainTiles
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.variant_times import conditions
 from alcop_mlir.variants import ScheduleVariant
 
+_SHOWN = 5  # other tiles of a chain
 _NAMES = dict(zip(LOOPS, ("batch", "M", "N", "K"), strict=True))
 
 
@@ -86,3 +94,55 @@ def _why(variant: ScheduleVariant, samples: Samples, number: int, runs: int) -> 
     if false:
         return ", ".join(false)
     return "runs" if number == runs else f"after variant {runs + 1}"
+
+
+# -- chains ----------------------------------------------------------------------------
+
+
+def chain_title(sizes: ChainSizes) -> str:
+    """What a chain, as attention, computes."""
+    mask = "" if sizes.last is None else ", masked"
+    some = ", for any size" if sizes.is_open else ""
+    shape = f"{sizes.batch}x{sizes.m}x{sizes.n}, rows of {sizes.k} and {sizes.d}"
+    return f"chain {shape}{mask}{some}"
+
+
+def chain_rows(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Rows:
+    """The tiles, the parts of the predicted time, and other tiles."""
+    yield "tiles", [_text(tiles)]
+    time = predicted(sizes, tiles, target)
+    if time is None:
+        yield "time", ["none predicted: a block leaves no SM any registers"]
+        return
+    rate = f"{sizes.flops / time.seconds / 1e12:.1f} TFLOP/s"
+    masked = " with what is masked" if sizes.last is not None else ""
+    yield "time", [f"{seconds(time.seconds)} predicted, {rate}{masked}"]
+    parts = [
+        [name, seconds(value), f"{value / time.seconds:.0%}"]
+        for name, value in time.parts.items()
+        if value > 0
+    ]
+    yield "latency", aligned([*parts, ["together", seconds(time.seconds), "a model"]])
+    yield (
+        "resources",
+        [f"{time.resident} blocks of {tiles.warps} warps at once on an SM"],
+    )
+    others = _others(sizes, tiles, target)
+    rows = [[_text(one), seconds(of.seconds)] for one, of in others]
+    yield "others", aligned(rows)
+
+
+def _others(
+    sizes: ChainSizes, tiles: ChainTiles, target: Target
+) -> list[tuple[ChainTiles, ChainTime]]:
+    """Other tiles in as many parts, the fastest first."""
+    some = (replace(one, parts=tiles.parts) for one in possible_tiles(sizes, target))
+    timed = [(one, predicted(sizes, one, target)) for one in some if one != tiles]
+    known = [(one, time) for one, time in timed if time is not None]
+    return sorted(known, key=lambda pair: pair[1].seconds)[:_SHOWN]
+
+
+def _text(tiles: ChainTiles) -> str:
+    parts = f", columns in {tiles.parts} parts" if tiles.parts > 1 else ""
+    rows = f"{tiles.block_rows} rows by {tiles.warps} warps"
+    return f"{rows}, {tiles.columns} columns{parts}"
