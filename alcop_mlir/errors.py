@@ -68,6 +68,10 @@ class CertificateError(AlcopError):
     """A certificate that does not hold for its PTX, or is none."""
 
 
+class NotPlacedError(CertificateError):
+    """What is wrong about its results: they are not shown to be what is stated."""
+
+
 def check_known(kind: str, name: str, known: Collection[str]) -> None:
     """ConfigError with the `known` names of such a kind, where `name` is none."""
     if name not in known:

@@ -152,7 +152,7 @@ def _open_sizes(parameters: Any) -> Iterator[str]:
 class _Matmul:
     """C = A B, as text; "?" for sizes that are not known.
 
-    is_nt:  B is stored N x K
+    is_nt:  B is stored N x K; is_tn: A is stored K x M
     relu:   a bias along rows is added, and what is negative is 0
     """
 
@@ -162,18 +162,21 @@ class _Matmul:
     kind: str = "f16"
     out: str = "f32"
     is_nt: bool = False
+    is_tn: bool = False
     relu: bool = False
     maps: str = field(default="", init=False)
 
     def text(self) -> str:
-        a = f"memref<{self.m}x{self.k}x{self.kind}>"
+        shape = f"{self.k}x{self.m}" if self.is_tn else f"{self.m}x{self.k}"
+        a = f"memref<{shape}x{self.kind}>"
         shape = f"{self.n}x{self.k}" if self.is_nt else f"{self.k}x{self.n}"
         b, c = f"memref<{shape}x{self.kind}>", f"memref<{self.m}x{self.n}x{self.out}>"
         rows = "(n, k)" if self.is_nt else "(k, n)"
+        columns = "(k, m)" if self.is_tn else "(m, k)"
         bias = f", %v: memref<{self.n}x{self.out}>, %D: {c}" if self.relu else ""
         return f"""
 func.func @f(%A: {a}, %B: {b}, %C: {c}{bias}) {{
-  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+  linalg.matmul indexing_maps = [affine_map<(m, n, k) -> {columns}>,
       affine_map<(m, n, k) -> {rows}>, affine_map<(m, n, k) -> (m, n)>]
     ins(%A, %B : {a}, {b}) outs(%C : {c})
 {self._epilogue(c) if self.relu else ""}
@@ -194,6 +197,12 @@ func.func @f(%A: {a}, %B: {b}, %C: {c}{bias}) {{
     linalg.yield %r : {self.out}
   }}
 """
+
+
+def matmul(layout: str, m: int, n: int, k: int, schedule: str) -> Case:
+    """A case of f16; layout: "nn", "nt" or "tn"."""
+    made = _Matmul(m, n, k, is_nt=layout == "nt", is_tn=layout == "tn")
+    return Case(f"{layout} {m} {n} {k}", made.text(), schedule)
 
 
 _CONVOLUTION = """

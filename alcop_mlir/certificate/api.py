@@ -39,6 +39,9 @@ class Report:
     is_bounded:  each access to global memory is inside of an array: what
                  `certificate.bounds` shows, not the proof itself
     loose:       the first access that is not shown to be, and why
+    is_placed:   each result is made of the right elements, and stored as itself: what
+                 the check of a certificate shows
+    misplaced:   why not
     certificate: as JSON values, where it is proven
     """
 
@@ -53,6 +56,8 @@ class Report:
     is_steady: bool = False
     is_bounded: bool = False
     loose: str = ""
+    is_placed: bool = False
+    misplaced: str = ""
     heads: int = 0
     assumptions: tuple[str, ...] = ()
     certificate: dict[str, Any] | None = None
@@ -66,6 +71,7 @@ class Report:
             "ends": self.is_ending,
             "steady": self.is_steady,
             "bounded": self.is_bounded,
+            "placed": self.is_placed,
         }
         return tuple(name for name, is_shown in shown.items() if not is_shown)
 

@@ -57,6 +57,7 @@ def certificate(
             "ends": not proof.unending,
             "steady": _steady(proof),
             "bounds": None,
+            "placed": None,
             "skips": sorted(proof.hints),
             "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
             "heads": heads,

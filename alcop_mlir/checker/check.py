@@ -27,12 +27,14 @@ from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import is_same, mixed, narrowed, replaced, total
+from alcop_mlir.checker.placing import Placing
 from alcop_mlir.checker.predicates import symbols_of
 from alcop_mlir.checker.state import State
+from alcop_mlir.checker.tags import Held
 from alcop_mlir.checker.terms import Term
 from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.checker.walk import Walk
-from alcop_mlir.errors import CertificateError
+from alcop_mlir.errors import CertificateError, NotPlacedError
 
 NO_WRAP = "counters of loops do not wrap around"
 _MOST_TURNS = 1 << 62
@@ -101,6 +103,8 @@ class _Check:
         self.given, self.machine = given, machine
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
+        if given.placed is not None:
+            machine.placing = Placing(machine, self.flow, given.placed)
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
@@ -130,7 +134,9 @@ class _Check:
     def run(self) -> tuple[int, ...]:
         """Goes from the entry, and from each state that is met for the first time."""
         cells = Cells(self.given.shared_bytes // self.machine.grain + 1)
-        self.walk.run(State(0, {}, cells))
+        placing = self.machine.placing
+        data = Held() if placing is None else placing.start()
+        self.walk.run(State(0, {}, cells, data=data))
         while self.waiting:
             self.walk.run(self.waiting.pop())
         return tuple(sorted(self.met))
@@ -141,9 +147,14 @@ class _Check:
         if state.previous in blocks:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
+        placing = self.machine.placing
+        if placing is not None:
+            placing.turned(state, state.previous in blocks)
         self._count(state, state.previous in blocks)
         heads, cells = self.given.heads, state.cells
         digests = state.pc, cells.digest(), cells.sources_digest()
+
+        misses: list[int] = []
 
         def fits(number: int) -> bool:
             head = heads[number]
@@ -152,9 +163,16 @@ class _Check:
             if not self._has_sources(number, head, state):
                 return False
             sums = self._sums(head, state) if self._covers(head, state) else None
-            return sums is not None and self._are_known(number, sums)
+            if sums is None or not self._are_known(number, sums):
+                return False
+            if placing is None or placing.matches(number, state):
+                return True
+            misses.append(number)
+            return False
 
         number = self.given.answers.place(len(heads), fits)
+        if number is None and misses:
+            raise NotPlacedError("turns differ in what registers or shared memory hold")
         if number is None:
             where = "the head of a loop" if blocks else f"instruction {state.pc}"
             raise CertificateError(f"a state at {where} is not listed")
@@ -318,7 +336,14 @@ class _Check:
         known = terms.inside(*facts, *self.machine.sources.known)
         known = known.union(*map(symbols_of, registers.values()))
         cells, turns = copy(state.cells), dict(head.turns)
-        return State(head.pc, registers, cells, facts, turns=turns, made=known)
+        data = copy(state.data)
+        found = State(
+            head.pc, registers, cells, facts, turns=turns, made=known, data=data
+        )
+        if self.machine.placing is not None:
+            found.registers = {**data.kept, **registers}
+            self.machine.placing.pinned(found)
+        return found
 
 
 def _opposite(true: terms.Clause) -> terms.Clause:

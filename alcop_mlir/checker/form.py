@@ -11,6 +11,7 @@ from typing import Any
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.facts import Answers, Facts
+from alcop_mlir.checker.statement import Statement, read_statement
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
@@ -79,6 +80,7 @@ class Certificate:
     ends: bool
     steady: dict[int, dict[int, int]] | None
     bounds: Promises | None
+    placed: Statement | None
     skips: list[int]
     heads: list[Head]
     answers: Answers
@@ -199,6 +201,7 @@ _MEMBERS: dict[str, _Read] = {
     "ends": bool,
     "steady": _optional(_named(int, _named(int, _whole))),
     "bounds": _optional(_record(Promises, _PROMISES)),
+    "placed": _optional(read_statement),
     "skips": _list(_whole),
 }
 

@@ -10,6 +10,7 @@ from alcop_mlir.checker.arithmetic import Unknown, Value
 from alcop_mlir.checker.instructions import PLACE, Instruction, integer
 from alcop_mlir.checker.mixed import either, mixed
 from alcop_mlir.checker.registers import WARP, Registers
+from alcop_mlir.checker.state import Results
 from alcop_mlir.errors import CertificateError
 
 # Cells, the thread of each, and which are there several times.
@@ -22,6 +23,7 @@ class Machine(Registers):
     def __init__(self, *given: Any):
         super().__init__(*given)
         self.ages: dict[int, set[int]] = {}
+        self.placing: Results | None = None
         self._cells: dict[tuple[int, bytes, bytes], _Touched] = {}
         sizes = [i.access_bytes for i in self.kernel.code if i.is_access]
         self.grain = min([s for s in sizes if s], default=16)
@@ -36,6 +38,8 @@ class Machine(Registers):
             self._warp_barrier()
         if ins.is_generic and self.shared_bytes:
             raise CertificateError(f"an address of no state space: {ins.opcode}")
+        if self.placing is not None:
+            self.placing.execute(ins, lanes)
         written = ins.results
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):

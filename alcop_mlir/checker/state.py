@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from alcop_mlir.checker.arithmetic import Value
 from alcop_mlir.checker.cells import Cells
+from alcop_mlir.checker.flow import Region
+from alcop_mlir.checker.instructions import Instruction
+from alcop_mlir.checker.tags import Held, Tags
 from alcop_mlir.checker.terms import Clause, Term
 
 
 @dataclass
 class State:
-    """Where all threads are, and what is known; made: unknowns that may be named."""
+    """Where all threads are, and what is known; made: unknowns that may be named;
+    data: tags, where results are followed (`Held`)."""
 
     pc: int
     registers: dict[str, Value]
@@ -26,8 +31,51 @@ class State:
     residues: dict[str, tuple[int, int]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
+    data: Held = field(default_factory=Held)
 
     def fork(self) -> State:
         """One that goes another way."""
         own = {n: copy(v) for n, v in vars(self).items() if n != "lanes"}
         return replace(self, **own)
+
+
+class Results(Protocol):
+    """What follows results on the ways of a check: see `Placing`."""
+
+    def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """An instruction, before registers change."""
+        ...
+
+    def unknown(self, state: State, ins: Instruction) -> None:
+        """One of which it is not known who executes it."""
+        ...
+
+    def skipped(self, state: State, region: Region) -> None:
+        """What is not gone through."""
+        ...
+
+    def joined(
+        self, mask: np.ndarray | None, one: dict[str, Tags], other: dict[str, Tags]
+    ) -> dict[str, Tags]:
+        """Registers behind two arms."""
+        ...
+
+    def turned(self, state: State, is_back: bool) -> None:
+        """The head of a loop, or what is behind one."""
+        ...
+
+    def matches(self, number: int, state: State) -> bool:
+        """Whether what arrives is what a listed state has."""
+        ...
+
+    def pinned(self, state: State) -> None:
+        """What a listed state knows more."""
+        ...
+
+    def start(self) -> Held:
+        """Of the entry."""
+        ...
+
+    def end(self, state: State) -> None:
+        """The end of all threads."""
+        ...

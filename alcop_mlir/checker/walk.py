@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from alcop_mlir.checker.instructions import ENDS, Instruction
 from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import either
 from alcop_mlir.checker.state import State
-from alcop_mlir.errors import CertificateError
+from alcop_mlir.errors import CertificateError, NotPlacedError
 
 _LOADS = ("ld", "ldmatrix")
 _MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head
@@ -36,6 +37,8 @@ class Walk:
         self.stops = stops
         self.pending: list[State] = []
         self.matters = flow.matters(known, skips)
+        if machine.placing is not None:
+            self.matters = set(range(flow.end))
         self.has_skipped_loops = False
 
     def run(self, state: State) -> None:
@@ -53,7 +56,7 @@ class Walk:
         is_first = state is start and state.pc != 0
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
-                state.cells.end()
+                self._end(state)
                 return
             if state.pc > self.flow.end:
                 return
@@ -63,6 +66,11 @@ class Walk:
             is_first = False
             self._step(state)
         raise CertificateError("a way without an end")
+
+    def _end(self, state: State) -> None:
+        state.cells.end()
+        if self.machine.placing is not None:
+            self.machine.placing.end(state)
 
     def _step(self, state: State) -> None:
         ins = self.flow.code[state.pc]
@@ -96,6 +104,8 @@ class Walk:
         else:
             for name in ins.results:
                 state.registers[name] = None
+            if self.machine.placing is not None:
+                self.machine.placing.unknown(state, ins)
         self._go(state, state.pc + 1)
 
     def _go(self, state: State, pc: int) -> None:
@@ -179,6 +189,8 @@ class Walk:
 
     def _skip(self, state: State, region: Region) -> None:
         self.has_skipped_loops |= region.has_loops
+        if self.machine.placing is not None:
+            self.machine.placing.skipped(state, region)
         state.registers.update(dict.fromkeys(region.written))
 
     def _arms(self, state: State, value: Value, target: int, region: Region) -> None:
@@ -194,21 +206,25 @@ class Walk:
         ):
             raise CertificateError("it is not known which threads write")
         before, active, start = state.registers, state.lanes, state.pc
+        known = state.data.registers
         first = second = self.machine.every if active is None else active
         mask = None
         if isinstance(value, np.ndarray):
             mask = first & (value & np.uint64(1)).astype(bool)
             first, second = mask, first & ~mask
         found, groups, late = [], set(), state.cells.late
+        tags = []
         for pc, lanes in ((target, first), (start + 1, second)):
             state.pc, state.lanes, state.registers = pc, lanes, dict(before)
             state.cells.late = late
+            state.data = replace(state.data, registers=dict(known))
             if not self._arm(state, region.join):
                 if not region.is_quiet:
                     raise CertificateError("a loop that only some threads run")
                 state.registers = dict(before)
                 self._skip(state, region)
             found.append(state.registers)
+            tags.append(state.data.registers)
             if lanes.any():
                 groups.add(state.cells.late)
         if len(groups) > 1:
@@ -217,6 +233,8 @@ class Walk:
         if active is None:
             state.cells.join()
         state.registers, other = found
+        if self.machine.placing is not None:
+            state.data.registers = self.machine.placing.joined(mask, *tags)
         for name in region.written | self.machine.forgotten:
             values = state.registers.get(name), other.get(name)
             state.registers[name] = either(mask, *values)
@@ -239,7 +257,9 @@ class Walk:
                 self._go(state, state.pc + 1)
                 return
             if ins.parts[0] not in ("trap", "brkpt"):
-                state.cells.end()
+                self._end(state)
+            elif self.machine.placing is not None:
+                raise NotPlacedError("a trap")
             state.pc = self.flow.end + 1
         elif ins.parts[0] == "trap":
             self._go(state, state.pc + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from alcop_mlir.certificate.bounds.accesses import bounds_of
 from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.errors import CertificateError
+from alcop_mlir.errors import CertificateError, NotPlacedError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import named_sizes
 from alcop_mlir.manifest.functions import Function
@@ -33,6 +34,7 @@ from alcop_mlir.manifest.kernels import (
     block_counts,
 )
 from alcop_mlir.manifest.promises import promises
+from alcop_mlir.manifest.statements import Unstated, statement
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
@@ -51,6 +53,7 @@ class Launched:
     shared_bytes: int
     requirements: tuple[tuple[str, Requirement], ...]
     promised: Preconditions
+    stated: str
 
 
 def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
@@ -64,6 +67,7 @@ def certify_bundle(bundle: Bundle, seconds: float) -> list[Report]:
             dict(one.requirements),
             seconds,
             one.promised,
+            one.stated,
         )
         for one in launched_kernels(bundle)
     ]
@@ -92,10 +96,12 @@ def certified(
     requirements: Mapping[str, Requirement],
     seconds: float,
     promised: Preconditions | None = None,
+    stated: str = "",
 ) -> Report:
     """The prover's verdict; proven is only what the checker accepts too.
 
     promised: of arrays and blocks; None for nothing
+    stated:   what it computes, as JSON text of a statement; else why there is none
 
     The certificate keeps the states that the check has met.
     """
@@ -103,7 +109,8 @@ def certified(
     given = Preconditions() if promised is None else promised
     kernel = find_entry(parse_ptx(ptx), entry)
     check_parameters(kernel, given.arrays)
-    report = _checked(ptx, _with_bounds(ptx, certify(*task), given, seconds))
+    bounded = _with_bounds(ptx, certify(*task), given, seconds)
+    report = _checked(ptx, _with_statement(bounded, stated))
     if report.certificate is None and report.is_steady:
         less = certify(*task, False)
         return _checked(ptx, _with_bounds(ptx, less, given, seconds))
@@ -130,6 +137,19 @@ def _with_bounds(
     return replace(report, certificate=whole, assumptions=tuple(assumptions))
 
 
+def _with_statement(report: Report, stated: str) -> Report:
+    """The report with what is said of its results, for the check to show."""
+    found = report.certificate
+    if found is None:
+        return report
+    if not stated.startswith("{"):
+        return replace(report, misplaced=stated or "nothing says what it computes")
+    if not report.is_steady:
+        return replace(report, misplaced="loads are not steady")
+    whole = sealed({**found, "placed": json.loads(stated)})
+    return replace(report, is_placed=True, certificate=whole)
+
+
 def _checked(ptx: str, report: Report) -> Report:
     """The report, with its certificate as the checker accepts it."""
     found = report.certificate
@@ -138,6 +158,10 @@ def _checked(ptx: str, report: Report) -> Report:
     try:
         whole = answered(ptx, found)
     except CertificateError as error:
+        if isinstance(error, NotPlacedError) or report.is_placed > report.is_bounded:
+            part = sealed({**found, "placed": None})
+            known = {"misplaced": str(error), "certificate": part}
+            return _checked(ptx, replace(report, is_placed=False, **known))
         if report.is_bounded:
             loose = f"the checker does not accept it: {error}"
             part = sealed({**found, "bounds": None})
@@ -175,7 +199,16 @@ def _of_variant(
             kernel.shared_bytes,
             _requirements(kernel, parameters, guarded),
             preconditions(given, sizes),
+            _stated(function, kernel, parameters),
         )
+
+
+def _stated(function: Function, kernel: Kernel, parameters: Sequence[str]) -> str:
+    try:
+        found = statement(function, kernel, parameters)
+    except Unstated as why:
+        return str(why)
+    return json.dumps(found, sort_keys=True)
 
 
 def _guarded(guard: tuple[Condition, ...]) -> dict[str, Requirement]:

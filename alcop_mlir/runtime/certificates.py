@@ -18,6 +18,7 @@ from alcop_mlir.extents import number
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel, SizeValue, Variant, number_of_blocks
 from alcop_mlir.manifest.promises import promises
+from alcop_mlir.manifest.statements import stated
 from alcop_mlir.runtime.bundle import Bundle
 
 _AXES = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
@@ -88,9 +89,13 @@ class Certificates:
                 parameters = read_kernel(code.ptx, kernel.name).parameters
                 given = promises(function, variant, kernel, parameters)
                 bounds = found["bounds"] or given
-                if given == {name: bounds[name] for name in given}:
+                placed = found["placed"]
+                if given != {name: bounds[name] for name in given}:
+                    why = "its certificate is for other arrays or blocks"
+                elif placed and placed != stated(function, kernel, parameters):
+                    why = "its certificate is for other results"
+                else:
                     return found, parameters
-                why = "its certificate is for other arrays or blocks"
         raise CertificateError(why)
 
     def _check_sizes(self, launch: _Launch, sizes: Mapping[str, int]) -> None:

@@ -2,8 +2,8 @@
 
 Exit status 0 where all are proven, 2 where one is not, 3 where one is outside of the
 model and none is worse, 4 where one is proven in part: that loops end, that loads read
-the tile of their turn, or that accesses to global memory are inside of arrays, is not
-shown; 1 with one line `error: ...` on stderr.
+the tile of their turn, that accesses to global memory are inside of arrays, or that
+results are placed, is not shown; 1 with one line `error: ...` on stderr.
 """
 
 from __future__ import annotations
@@ -229,6 +229,12 @@ def _rows(report: Report) -> Rows:
         else:
             bounded = f"not shown: {report.loose}"
         yield "bounded", [bounded]
+        placed = (
+            "yes: results are made of the right elements, and stored where they belong"
+        )
+        if not report.is_placed:
+            placed = f"not shown: {report.misplaced}"
+        yield "placed", [placed]
         yield "assumed", list(report.assumptions)
     yield "time", [command_line.seconds(report.seconds)]
 

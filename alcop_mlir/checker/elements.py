@@ -1,0 +1,62 @@
+"""What is computed of elements: an element of the same indices, where these agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.tags import NUMBER, UNKNOWN, Book, Element, Result, Whole
+
+
+def joined(book: Book, parts: list[Whole]) -> Whole:
+    """What is computed of elements with the same indices is of those too."""
+    number = np.full(parts[0].number.shape, NUMBER, np.int32)
+    index = np.zeros(number.shape, np.int64)
+    combined = np.stack([p.number for p in parts], axis=-1)
+    for row in np.unique(combined.reshape(-1, len(parts)), axis=0):
+        at = (combined == row).all(axis=-1)
+        kinds = row.tolist()
+        if UNKNOWN in kinds:
+            number[at] = UNKNOWN
+            continue
+        given = [(k, p.at[at]) for k, p in zip(kinds, parts, strict=True) if k > NUMBER]
+        if given:
+            number[at], index[at] = _together(book, given)
+    return Whole(number, index)
+
+
+def _together(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any]:
+    kinds = book.kinds
+    (first, at), *rest = sorted(
+        given, key=lambda one: not isinstance(kinds[one[0]], Result)
+    )
+    found = kinds[first]
+    assert found is not None
+    if not rest:
+        return _after(book, found, first), at
+    if isinstance(found, Element) or _after(book, found, first) == UNKNOWN:
+        return UNKNOWN, 0
+    loops = book.loops(found, at)
+    for number, index in rest:
+        other = kinds[number]
+        assert other is not None
+        for loop, (term, value) in book.loops(other, index).items():
+            own, mine = loops.get(loop, ({}, None))
+            if mine is None or terms.frozen(own) != terms.frozen(term):
+                return UNKNOWN, 0
+            if not np.array_equal(mine, value):
+                return UNKNOWN, 0
+        more = other.reads if isinstance(other, Result) else {other.array}
+        if isinstance(other, Result) and other.upto != found.upto:
+            return UNKNOWN, 0
+        found = found._replace(reads=found.reads | more)
+    return book.number(found), at
+
+
+def _after(book: Book, kind: Element | Result, number: int) -> int:
+    """An element that something is computed of: of a sum only when it is whole."""
+    statement = book.statement
+    whole = (("", statement.extents[statement.reduced]),)
+    return UNKNOWN if isinstance(kind, Result) and kind.upto != whole else number

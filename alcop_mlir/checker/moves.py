@@ -1,0 +1,364 @@
+"""What instructions leave in registers and memory, as tags: they move elements, or make
+others of elements with the same indices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Unknown
+from alcop_mlir.checker.elements import joined
+from alcop_mlir.checker.instructions import PLACE, Instruction, integer, items
+from alcop_mlir.checker.mixed import mixed
+from alcop_mlir.checker.registers import WARP
+from alcop_mlir.checker.tags import (
+    NUMBER,
+    UNKNOWN,
+    ZERO,
+    Book,
+    Element,
+    Frozen,
+    Tags,
+    Whole,
+    chosen,
+    is_turn,
+)
+
+if TYPE_CHECKING:
+    from alcop_mlir.checker.machine import Machine
+
+_TYPE = re.compile(r"(?:[subf]|bf|tf)(8|16|32|64)(x2)?|pred|e[45]m[23](x2)?")
+
+
+def type_bytes(part: str) -> tuple[int, int] | None:
+    """Bytes of an element, 0 for a predicate, and how many there are; None: no type."""
+    found = _TYPE.fullmatch(part)
+    if found is None:
+        return None
+    if part == "pred":
+        return 0, 1
+    count = 2 if part.endswith("x2") else 1
+    return int(found[1] or 8) // 8, count
+
+
+class Moves:
+    """Of one machine; `registers` and `shared` are those of its state."""
+
+    def __init__(self, machine: Machine, book: Book):
+        self.machine, self.book, self.grain = machine, book, book.grain
+        self.threads = machine.threads
+        lane = np.arange(self.threads) % WARP
+        self._lane, self._warp = lane, np.arange(self.threads) - lane
+        self._gathers: dict[Any, np.ndarray] = {}
+
+    # Operands.
+
+    def operand(self, name: str, bytes_: int) -> Tags:
+        """What an operand holds."""
+        known = self.machine.state.data.registers.get(name)
+        width = max(bytes_ // self.grain, 1)
+        if known is not None and known.number.shape[1] == width:
+            return known
+        value = self.machine.value(name)
+        if known is not None or value is None:
+            number = np.full((self.threads, width), UNKNOWN, np.int32)
+        elif isinstance(value, np.ndarray):
+            lanes = np.broadcast_to(value, (self.threads,))
+            number = np.where(lanes == 0, ZERO, NUMBER)[:, None]
+            number = np.repeat(number, width, axis=1).astype(np.int32)
+        else:
+            number = np.full((self.threads, width), NUMBER, np.int32)
+        return Tags(number, np.zeros((self.threads, width), np.int64))
+
+    def has_tags(self, ins: Instruction) -> bool:
+        """Whether an operand holds something of an array."""
+        return not ins.reads.isdisjoint(self.machine.state.data.registers)
+
+    def addresses(self, operand: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of global memory: of each thread a kind of element, and the byte of it."""
+        found = PLACE.fullmatch(operand)
+        if found is None or found[1] not in self.machine.state.registers:
+            return None
+        try:
+            value = mixed(self.machine.value(found[1]), 64, self.threads)
+        except Unknown:
+            return None
+        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
+        names = list(value.parts)
+        rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
+        kinds, which = np.unique(rows, axis=1, return_inverse=True)
+        turns = self.machine.state.data.turns
+        every = [
+            terms.replaced(dict(zip(names, column.tolist(), strict=True)), turns)
+            for column in kinds.T
+        ]
+        more = np.array([term.pop("", 0) for term in every], np.int64)
+        numbers = np.array([self._pointed(term) for term in every], np.int32)
+        which = np.asarray(which).ravel()
+        return numbers[which], value.constant + offset + more[which]
+
+    def _pointed(self, term: terms.Term) -> int:
+        """The kind of element at an address, without the number that is added."""
+        arrays = self.book.statement.arrays
+        term = {s: c for s, c in term.items() if c}
+        pointers = [s for s in term if s[:1] == "." and s[1:] in arrays]
+        if len(pointers) != 1 or term.pop(pointers[0]) != 1:
+            return UNKNOWN
+        array = pointers[0][1:]
+        size = arrays[array].bytes
+        is_known = all(c % size == 0 for c in term.values())
+        if not is_known or not all(is_stable(s) or is_turn(s) for s in term):
+            return UNKNOWN
+        found: Frozen = terms.frozen({s: c // size for s, c in term.items()})
+        return self.book.number(Element(array, found, size))
+
+    def _bytes(self, number: np.ndarray, start: np.ndarray, count: int) -> Tags:
+        """So many bytes from the start on."""
+        granules = max(count // self.grain, 1)
+        place = start[:, None] + np.arange(granules) * self.grain
+        place = np.where(number[:, None] > NUMBER, place, 0)
+        return Tags(np.repeat(number[:, None], granules, axis=1), place)
+
+    # Memory.
+
+    def loaded(self, operand: str, count: int) -> Tags | None:
+        """Bytes of global memory."""
+        found = self.addresses(operand)
+        return None if found is None else self._bytes(*found, count)
+
+    def shared_granules(self, operand: str, count: int) -> np.ndarray:
+        """The granules of shared memory that each thread accesses."""
+        found = PLACE.fullmatch(operand)
+        value = None if found is None else self.machine.value(found[1])
+        if found is None or not isinstance(value, np.ndarray):
+            raise Unknown
+        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
+        places = np.broadcast_to(value.astype(np.int64) + offset, (self.threads,))
+        granules = places[:, None] // self.grain + np.arange(count // self.grain)
+        # Threads that do not access may have any address.
+        return np.clip(granules, 0, self.machine.shared_bytes // self.grain)
+
+    def store(self, granules: np.ndarray, tags: Tags, lanes: np.ndarray) -> None:
+        """Shared memory gets these tags."""
+        data = self.machine.state.data
+        number, place = data.shared.number.copy(), data.shared.place.copy()
+        number[granules[lanes]] = tags.number[lanes]
+        place[granules[lanes]] = tags.place[lanes]
+        data.shared = Tags(number, place)
+
+    def copied(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """`cp.async`; what it does not read of the source is 0."""
+        to, source, size, *rest = ins.operands
+        count = integer(size)
+        found = self.loaded(source, count)
+        if found is None:
+            found = self._nothing(count, UNKNOWN)
+        if rest:
+            found = self._filled(found, count, rest[0])
+        self.store(self.shared_granules(to, count), found, lanes)
+
+    def _filled(self, tags: Tags, count: int, size: str) -> Tags:
+        """Where it reads nothing of the source."""
+        value = self.machine.value(size)
+        is_size = self.machine.kernel.width(size) > 1
+        if not isinstance(value, np.ndarray) or not is_size:
+            return self._nothing(count, UNKNOWN)
+        lanes = np.broadcast_to(value, (self.threads,)).astype(np.int64)
+        found = chosen(lanes == 0, self._nothing(count, ZERO), tags)
+        is_part = (lanes != 0) & (lanes != count)
+        return chosen(is_part, self._nothing(count, UNKNOWN), found)
+
+    def _nothing(self, count: int, number: int) -> Tags:
+        shape = (self.threads, max(count // self.grain, 1))
+        return Tags(np.full(shape, number, np.int32), np.zeros(shape, np.int64))
+
+    def matrices(self, ins: Instruction) -> list[Tags]:
+        """`ldmatrix`: of each matrix the elements that each lane gets."""
+        count = {"x1": 1, "x2": 2, "x4": 4}
+        many = max([count[p] for p in ins.parts if p in count], default=1)
+        granules = self.shared_granules(ins.operands[1], 2)
+        key = ins, granules.tobytes()
+        if key not in self._gathers:
+            row, column = self._lane // 4, 2 * (self._lane % 4)[:, None]
+            halves = column + np.arange(2)
+            across, down = halves, np.repeat(row[:, None], 2, axis=1)
+            if "trans" in ins.parts:
+                across, down = down, across
+            places = [granules[self._warp[:, None] + 8 * m + down] for m in range(many)]
+            each = granules.shape[1]
+            self._gathers[key] = np.array(
+                [
+                    (p + across[:, :, None] * each).reshape(self.threads, -1)
+                    for p in places
+                ]
+            )
+        shared = self.machine.state.data.shared
+        at = self._gathers[key]
+        return [Tags(shared.number[one], shared.place[one]) for one in at]
+
+    # Registers.
+
+    def shuffled(self, ins: Instruction) -> Tags | None:
+        """`shfl` between all lanes of whole warps."""
+        source = self.operand(ins.operands[1], 4)
+        by = self.machine.value(ins.operands[2])
+        clamp = self.machine.value(ins.operands[3])
+        if not isinstance(by, np.ndarray) or not isinstance(clamp, np.ndarray):
+            return None
+        lanes = np.broadcast_to(by.astype(np.int64), (self.threads,))
+        if "bfly" in ins.parts and (clamp == WARP - 1).all():
+            to = self._lane ^ lanes
+        elif "idx" in ins.parts and (clamp == WARP - 1).all():
+            to = lanes % WARP
+        else:
+            return None
+        if (to >= WARP).any() or self.threads % WARP:
+            return None
+        return Tags(source.number[self._warp + to], source.place[self._warp + to])
+
+    def selected(self, ins: Instruction, bytes_: int) -> Tags:
+        """`selp`: by threads, or by what is computed of elements."""
+        one, other, test = ins.operands[1:]
+        a, b = self.operand(one, bytes_), self.operand(other, bytes_)
+        value = self.machine.value(test)
+        if test not in self.machine.state.data.registers:
+            if isinstance(value, np.ndarray):
+                mask = np.broadcast_to(value != 0, (self.threads,))
+                return chosen(mask, a, b)
+            return self._nothing(bytes_, UNKNOWN)
+        parts = [self.book.whole(t, bytes_) for t in (a, b)]
+        parts.append(self.book.whole(self.operand(test, 0), 0))
+        return self.book.packed(joined(self.book, parts), bytes_)
+
+    def permuted(self, ins: Instruction) -> Tags | None:
+        """`prmt` with a number that says which bytes."""
+        a, b = (self.operand(one, 4) for one in ins.operands[1:3])
+        how = self.machine.value(ins.operands[3])
+        if len(ins.parts) > 2 or not isinstance(how, np.ndarray):
+            return None
+        if (how != how[0]).any():
+            return None
+        nibbles = [int(how[0]) >> 4 * n & 15 for n in range(4)]
+        granules = [
+            nibbles[n] // self.grain
+            for n in range(0, 4, self.grain)
+            if nibbles[n : n + self.grain]
+            == [nibbles[n] // self.grain * self.grain + i for i in range(self.grain)]
+        ]
+        if max(nibbles) > 7 or len(granules) * self.grain < 4:
+            return None
+        number = np.concatenate([a.number, b.number], axis=1)[:, granules]
+        return Tags(number, np.concatenate([a.place, b.place], axis=1)[:, granules])
+
+    def converted(self, ins: Instruction) -> Tags | None:
+        """`cvt` of one element, or of two that are put together."""
+        types = [t for t in map(type_bytes, ins.parts) if t is not None]
+        if len(types) != 2:
+            return None
+        (to, count), (of, one) = types
+        if count == 1 and one == 1:
+            whole = self.book.whole(self.operand(ins.operands[1], of), of)
+            return self.book.packed(whole, to)
+        if one != 1 or len(ins.operands) != 3:
+            return None
+        halves = [
+            self.book.whole(self.operand(name, of), of)
+            for name in (ins.operands[2], ins.operands[1])
+        ]
+        both = Whole(
+            np.concatenate([h.number for h in halves], axis=1),
+            np.concatenate([h.at for h in halves], axis=1),
+        )
+        return self.book.packed(both, to)
+
+    def computed(self, ins: Instruction, out: int) -> Tags | None:
+        """Any other instruction, element by element; out: bytes of the register."""
+        types = [t for t in map(type_bytes, ins.parts) if t is not None]
+        if not types or "hi" in ins.parts or "wide" in ins.parts:
+            return None
+        size, count = types[-1]
+        parts = [
+            self.book.whole(self.operand(name, size * count), size)
+            for operand in ins.operands[1:]
+            for name in items(operand)
+        ]
+        if not parts or len({p.number.shape for p in parts}) != 1:
+            return None
+        is_test = ins.parts[0] == "setp"
+        if is_test and count > 1:
+            return None
+        return self.book.packed(joined(self.book, parts), 0 if is_test else size)
+
+    # One instruction.
+
+    def results(self, ins: Instruction) -> list[Tags | None]:
+        """By register that it writes."""
+        names = items(ins.operands[0])
+        widths = [max(self.machine.kernel.width(n) // 8, 0) for n in names]
+        if "pred" in ins.parts or ins.parts[0] == "setp":
+            widths = [0] * len(names)
+        if ins.parts[0] in ("ld", "ldu"):
+            return self._of_load(ins, names)
+        if ins.parts[0] == "ldmatrix":
+            return list(self.matrices(ins))
+        if not self.has_tags(ins):
+            return [None] * len(names)
+        if ins.parts[0] == "mov":
+            return self._moved(ins, widths)
+        handlers: dict[str, Callable[[], Tags | None]] = {
+            "shfl": lambda: self.shuffled(ins),
+            "selp": lambda: self.selected(ins, widths[0]),
+            "prmt": lambda: self.permuted(ins),
+            "cvt": lambda: self.converted(ins),
+        }
+        handler = handlers.get(ins.parts[0], lambda: self.computed(ins, widths[0]))
+        found = handler()
+        first = found if found is not None else self._nothing(widths[0], UNKNOWN)
+        return [first, *(self._nothing(w, UNKNOWN) for w in widths[1:])]
+
+    def _of_load(self, ins: Instruction, names: list[str]) -> list[Tags | None]:
+        """Loads, of vectors too; of what is no array nothing is known."""
+        kind = type_bytes(ins.parts[-1])
+        size = 0 if kind is None else kind[0]
+        if "param" in ins.parts or not size:
+            return [None] * len(names)
+        found: Tags | None = None
+        if "shared" in ins.parts:
+            granules = self.shared_granules(ins.operands[1], size * len(names))
+            shared = self.machine.state.data.shared
+            found = Tags(shared.number[granules], shared.place[granules])
+        elif "global" in ins.parts:
+            found = self.loaded(ins.operands[1], size * len(names))
+        if found is None or size < self.grain or (found.number == UNKNOWN).all():
+            return [None] * len(names)
+        return self._split(found, [size] * len(names))
+
+    def _split(self, tags: Tags, sizes: list[int]) -> list[Tags | None]:
+        at = np.cumsum([max(s // self.grain, 1) for s in sizes])[:-1]
+        numbers = np.split(tags.number, at, axis=1)
+        places = np.split(tags.place, at, axis=1)
+        return [Tags(n, p) for n, p in zip(numbers, places, strict=True)]
+
+    def _moved(self, ins: Instruction, widths: list[int]) -> list[Tags | None]:
+        """`mov`, of vectors too."""
+        names = [n for o in ins.operands[1:] for n in items(o)]
+        total = sum(widths)
+        each = total // len(names)
+        parts = [self.operand(n, each) for n in names]
+        if len(parts) == len(widths) == 1:
+            return [parts[0]]
+        number = np.concatenate([p.number for p in parts], axis=1)
+        place = np.concatenate([p.place for p in parts], axis=1)
+        return self._split(Tags(number, place), widths)
+
+
+def is_stable(symbol: str) -> bool:
+    """Whether it is a parameter or a special register, or made of such."""
+    if isinstance(symbol, terms.Made):
+        return all(name[0] in ".%" for name in symbol.names)
+    return symbol[0] in ".%"

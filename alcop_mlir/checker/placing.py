@@ -1,0 +1,395 @@
+"""That each result is made of the right elements, and is stored where it belongs.
+
+Registers and shared memory hold tags, see `Tags`, on the same ways that the check goes
+anyway: of a listed state those that come first, and all that arrive later have to be
+the same. At each end, the elements that a block has stored are a box, and the boxes of
+all blocks cover each output once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Mixed, Unknown, Value
+from alcop_mlir.checker.flow import Flow, Region
+from alcop_mlir.checker.instructions import Instruction, items
+from alcop_mlir.checker.machine import Machine
+from alcop_mlir.checker.mixed import is_same as is_same_mixed
+from alcop_mlir.checker.moves import Moves, is_stable, type_bytes
+from alcop_mlir.checker.predicates import symbols_of
+from alcop_mlir.checker.state import State
+from alcop_mlir.checker.statement import Statement
+from alcop_mlir.checker.tags import (
+    UNKNOWN,
+    Book,
+    Element,
+    Held,
+    Misplaced,
+    Result,
+    Tags,
+    chosen,
+    is_same,
+)
+from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.tiles import Tiles
+from alcop_mlir.errors import NotPlacedError
+
+_WRITES = ("st", "red", "atom", "stmatrix")
+
+
+class Placing:
+    """Of one check.
+
+    first: by listed state, the tags that came first
+    """
+
+    def __init__(self, machine: Machine, flow: Flow, statement: Statement):
+        self.machine, self.flow, self.statement = machine, flow, statement
+        every = [p for i in flow.code for p in i.parts[1:]]
+        is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
+        self.book = Book(statement, 1 if is_fine else 2)
+        self.moves = Moves(machine, self.book)
+        self.tiles = Tiles(self.moves)
+        self.first: dict[int, Held] = {}
+        self.ends: set[Any] = set()
+        self.live = _live(flow)
+        self.sums = _sums(flow)
+
+    def start(self) -> Held:
+        """Of the entry."""
+        count = self.machine.shared_bytes // self.book.grain + 1
+        nothing = Tags(np.full(count, UNKNOWN, np.int32), np.zeros(count, np.int64))
+        return Held({}, nothing)
+
+    # Instructions.
+
+    def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
+        """The instruction in some threads, before registers change."""
+        try:
+            self._execute(ins, lanes)
+        except Misplaced as error:
+            raise NotPlacedError(f"{error}") from None
+        except Unknown:
+            raise NotPlacedError(f"not known: {ins.opcode}") from None
+
+    def _execute(self, ins: Instruction, lanes: np.ndarray) -> None:
+        first = ins.parts[0]
+        if first in _WRITES:
+            self._write(ins, lanes)
+        elif first == "cp" and ins.is_access:
+            self.moves.copied(ins, lanes)
+        elif ins.results:
+            if first == "mma":
+                turns = {
+                    f"n{h}": terms.number(t)
+                    for h, t in self.machine.state.turns.items()
+                }
+                found: list[Tags | None] = [*self.tiles.multiplied(ins, turns)]
+            else:
+                found = self.moves.results(ins)
+            names = items(ins.operands[0])
+            if len(names) < len(found) or first == "shfl":
+                names = [ins.operands[0].split("|")[0].strip()]
+            for name, tags in zip(names, found, strict=False):
+                self._set(name, tags, lanes)
+
+    def _set(self, name: str, tags: Tags | None, lanes: np.ndarray) -> None:
+        registers = self.machine.state.data.registers
+        active = self.machine.state.lanes
+        is_all = lanes.all() or (active is not None and lanes[active].all())
+        before = registers.pop(name, None)
+        if is_all or (before is None and tags is None):
+            if tags is not None:
+                registers[name] = tags
+            return
+        width = (tags or before).number.shape[1]  # type: ignore[union-attr]
+        if before is None:
+            before = self.moves.operand(name, width * self.book.grain)
+        if tags is None or tags.number.shape != before.number.shape:
+            shape = before.number.shape
+            tags = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
+        registers[name] = chosen(lanes, tags, before)
+
+    def _write(self, ins: Instruction, lanes: np.ndarray) -> None:
+        kind = type_bytes(ins.parts[-1])
+        size = 0 if kind is None else kind[0] * kind[1]
+        if ins.parts[0] != "st" or size < self.book.grain:
+            raise Misplaced(f"not modelled: {ins.opcode}")
+        if not lanes.any():
+            return
+        names = items(ins.operands[1])
+        parts = [self.moves.operand(n, size) for n in names]
+        tags = Tags(
+            np.concatenate([p.number for p in parts], axis=1),
+            np.concatenate([p.place for p in parts], axis=1),
+        )
+        if "shared" in ins.parts:
+            granules = self.moves.shared_granules(ins.operands[0], size * len(names))
+            self.moves.store(granules, tags, lanes)
+        elif "global" in ins.parts:
+            self._put(ins, tags, lanes)
+        else:
+            raise Misplaced(f"not modelled: {ins.opcode}")
+
+    def _put(self, ins: Instruction, tags: Tags, lanes: np.ndarray) -> None:
+        """A store to an output: each result where it belongs."""
+        count = tags.number.shape[1] * self.book.grain
+        to = self.moves.loaded(ins.operands[0], count)
+        number = UNKNOWN if to is None else int(to.number[lanes][0, 0])
+        kind = self.book.kinds[number]
+        if to is None or not isinstance(kind, Element):
+            raise Misplaced("a store to what is not known")
+        if kind.array not in self.statement.outputs:
+            raise Misplaced(f"a store to {kind.array}")
+        place, what = self.book.whole(to, kind.size), self.book.whole(tags, kind.size)
+        if (place.number[lanes] != number).any():
+            raise Misplaced("a store to several arrays")
+        found = np.unique(what.number[lanes])
+        result = self.book.kinds[int(found[0])]
+        if len(found) != 1 or not isinstance(result, Result):
+            raise Misplaced(f"it is not known what is stored to {kind.array}")
+        term, index = self.book.result(self.book.loops(kind, place.at[lanes]))
+        if result.term != term or (what.at[lanes] != index).any():
+            raise Misplaced(f"a result is stored as another one of {kind.array}")
+        self._check_whole(kind.array, result)
+        data = self.machine.state.data
+        data.stored = (*data.stored, (kind.array, term, index.ravel()))
+
+    def _check_whole(self, array: str, result: Result) -> None:
+        extent = self.statement.extents[self.statement.reduced]
+        if result.upto != (("", extent),):
+            raise Misplaced(f"a sum is stored to {array} that is not whole")
+        init = self.statement.init
+        reads = self.statement.outputs[array] | ({init} if init else set())
+        if result.reads != reads:
+            raise Misplaced(f"a result in {array} is of other arrays")
+
+    # Ways.
+
+    def skipped(self, state: State, region: Region) -> None:
+        """What some threads may run, or none, that orders nothing."""
+        if any(ins.parts[0] in _WRITES for ins in region.code):
+            raise NotPlacedError("which threads store them")
+        for name in region.written & state.data.registers.keys():
+            tags = state.data.registers[name]
+            shape = tags.number.shape
+            new = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
+            state.data.registers[name] = new
+
+    def unknown(self, state: State, ins: Instruction) -> None:
+        """An instruction of which it is not known who executes it."""
+        self.skipped(state, Region(0, [ins], False))
+
+    def joined(
+        self, mask: np.ndarray | None, one: dict[str, Tags], other: dict[str, Tags]
+    ) -> dict[str, Tags]:
+        """Registers behind two arms; where only one has tags nothing is known."""
+        found: dict[str, Tags] = {}
+        for name in one.keys() | other.keys():
+            a, b = one.get(name), other.get(name)
+            known = a or b
+            assert known is not None
+            nothing = Tags(np.full_like(known.number, UNKNOWN), known.place * 0)
+            a, b = a or nothing, b or nothing
+            if a.number.shape != b.number.shape:
+                a = b = nothing
+            if mask is not None:
+                found[name] = chosen(mask, a, b)
+            else:
+                found[name] = a if is_same(a, b) else nothing
+        return found
+
+    def turned(self, state: State, is_back: bool) -> None:
+        """At a head, or behind loops: symbols get other meanings."""
+        pc, data = state.pc, state.data
+        values: dict[str, Term] = {}
+        lost: set[str] = set()
+        for head, body in self.flow.loops.items():
+            name = f"n{head}"
+            if head == pc and is_back:
+                values[name] = {name: 1, "": -1}
+            elif head == pc or pc not in body:
+                turn = _turn(name, state.turns.get(head), state.facts)
+                if turn is None and name in data.turns and head != pc:
+                    turn = data.turns[name][""]
+                if turn is None:
+                    lost.add(name)
+                else:
+                    values[name] = terms.number(turn)
+        live = self.live[pc]
+        for name in self.sums & live & state.registers.keys() - data.registers.keys():
+            data.registers[name] = self.moves.operand(name, 4)
+        names = [n for n in data.registers if n in live]
+        every = [data.shared, *(data.registers[n] for n in names)]
+        shared, *rest = self.book.renamed(every, values, lost)
+        registers = dict(zip(names, rest, strict=True))
+        body = self.flow.loops.get(pc, set())
+        changed = {n for b in body for i in self._code(b) for n in i.results}
+        kept = {
+            name: value
+            for name, value in state.registers.items()
+            if name in live - changed and all(map(is_stable, symbols_of(value)))
+        }
+        turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
+        turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
+        bounds = self._bounds(state) if is_back else []
+        state.data = Held(registers, shared, data.stored, kept, turns, [], bounds)
+
+    def _bounds(self, state: State) -> list[Term]:
+        """Facts about the turn alone, of the one that begins."""
+        name = f"n{state.pc}"
+        back: dict[str, Term] = {name: {name: 1, "": -1}}
+        return [
+            terms.replaced(fact, back)
+            for fact in state.facts
+            if _names(fact) == {name} and fact[name] < 0
+            if not any(fact is one for one in state.data.given)
+        ]
+
+    def pinned(self, state: State) -> None:
+        """A listed state knows its turn too, and bounds of that."""
+        for head, turn in state.turns.items():
+            equal: Term = {f"n{head}": 1, "": -turn}
+            state.facts += [equal, terms.negative(equal)]
+        state.facts += state.data.bounds
+        state.data.given = list(state.facts)
+
+    def _code(self, block: int) -> list[Instruction]:
+        return self.flow.code[block : self.flow.stop[block]]
+
+    def matches(self, number: int, state: State) -> bool:
+        """Whether tags are those of a listed state: those that came first."""
+        data, first = state.data, self.first.setdefault(number, state.data)
+        if data is first:
+            return True
+        if data.stored or first.stored or not is_same(data.shared, first.shared):
+            return False
+        if data.registers.keys() != first.registers.keys() or data.turns != first.turns:
+            return False
+        if not all(_is_same_value(v, data.kept.get(n)) for n, v in first.kept.items()):
+            return False
+        ahead: dict[str, Term] = {f"n{state.pc}": {f"n{state.pc}": 1, "": 1}}
+        follows = self.machine.facts.follows
+        return all(
+            follows(terms.replaced(f, ahead), state.facts, state.clauses)
+            for f in first.bounds
+        ) and all(is_same(t, first.registers[n]) for n, t in data.registers.items())
+
+    # The end.
+
+    def end(self, state: State) -> None:
+        """All threads end: each output has what belongs to the block."""
+        stored = state.data.stored
+        key = tuple((a, t, i.tobytes()) for a, t, i in stored)
+        if key in self.ends:
+            return
+        if self.ends:
+            raise NotPlacedError("ways store other elements")
+        self.ends.add(key)
+        for array in self.statement.outputs:
+            mine = [(t, i) for a, t, i in stored if a == array]
+            if len({t for t, _ in mine}) != 1:
+                raise NotPlacedError(f"stores to {array}")
+            index = np.concatenate([i for _, i in mine])
+            try:
+                self._check_cover(array, dict(mine[0][0]), index)
+            except Misplaced as error:
+                raise NotPlacedError(f"{error}") from None
+
+    def _check_cover(self, array: str, term: Term, index: np.ndarray) -> None:
+        """A block's elements are a box, and those of all blocks cover all once."""
+        statement = self.statement
+        kind = Result(terms.frozen(term), 1, (), frozenset())
+        index = np.unique(index)
+        loops = self.book.loops(kind, index)
+        blocks = self.book.origins.blocks
+        volume, origins = 1, []
+        for loop, (own, number) in loops.items():
+            low, length = int(number.min()), int(number.max()) - int(number.min()) + 1
+            volume *= length
+            start = self.book.origins.values(own) + low
+            if (start < 0).any() or (start + length > statement.extents[loop]).any():
+                raise Misplaced(f"elements of {array} beyond its end")
+            if (start % length).any():
+                raise Misplaced(f"elements of {array} that are stored by two blocks")
+            origins.append(start)
+        if volume != len(index):
+            raise Misplaced(f"elements of {array} that are not stored")
+        total = int(np.prod([statement.extents[loop] for loop in loops]))
+        distinct = np.unique(np.stack(origins), axis=1).shape[1] if origins else 1
+        if distinct != blocks or distinct * volume != total:
+            raise Misplaced(f"elements of {array} that are not stored once")
+
+
+def _is_same_value(one: Value, other: Value) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)  # type: ignore[arg-type]
+    if isinstance(one, Mixed) and isinstance(other, Mixed):
+        return is_same_mixed(one, other)
+    return one == other
+
+
+def _names(fact: Term) -> set[str]:
+    return {s for s, c in fact.items() if s and c}
+
+
+def _turn(name: str, known: int | None, facts: list[Term]) -> int | None:
+    """The number of a turn, where facts tell."""
+    if known is not None:
+        return known
+    low, high = 0, None
+    for fact in facts:
+        if _names(fact) != {name}:
+            continue
+        factor, rest = fact[name], fact.get("", 0)
+        if factor > 0:
+            low = max(low, -(rest // factor))
+        else:
+            most = rest // -factor
+            high = most if high is None else min(high, most)
+    return low if low == high else None
+
+
+def _sums(flow: Flow) -> set[str]:
+    """Accumulators: registers in which a sum is, or that are moved there."""
+    found: set[str] = set()
+    for ins in flow.code:
+        if ins.parts[0] == "mma":
+            found.update(items(ins.operands[3]))
+    grows = True
+    while grows:
+        grows = False
+        for ins in flow.code:
+            if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
+                new = set(items(ins.operands[1])) - found
+                found |= new
+                grows = grows or bool(new)
+    return found
+
+
+def _live(flow: Flow) -> dict[int, set[str]]:
+    """By block, the registers that are read from there on before they are written."""
+    uses: dict[int, set[str]] = {}
+    kills: dict[int, set[str]] = {}
+    for block in flow.reached:
+        used, killed = uses.setdefault(block, set()), kills.setdefault(block, set())
+        for pc in range(block, flow.stop[block] if block < flow.end else block):
+            ins = flow.code[pc]
+            used |= ins.reads - killed
+            if ins.guard:
+                used |= set(ins.results) - killed
+            else:
+                killed |= set(ins.results)
+    found = {block: set(used) for block, used in uses.items()}
+    grows = True
+    while grows:
+        grows = False
+        for block in flow.reached:
+            out = set().union(*(found[n] for n in flow.next[block] if n in found))
+            new = uses[block] | (out - kills[block])
+            if new != found[block]:
+                found[block], grows = new, True
+    return found

@@ -1,0 +1,106 @@
+"""What a kernel is said to compute: one contraction, and what is made of it.
+
+`C[m, n] = init[m, n] + sum over k of A[m, k] * B[k, n]`, with batches in any place, and
+outputs that are computed of one element of it and of elements of other arrays. All
+extents are known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.errors import CertificateError
+
+_MOST = 1 << 40
+_MEMBERS = {"extents", "arrays", "lhs", "rhs", "init", "order", "outputs", "grid"}
+
+
+@dataclass(frozen=True)
+class Array:
+    """Loops that index it, with the elements between neighbours; bytes of an element.
+
+    Loops of one turn are left out.
+    """
+
+    strides: dict[str, int]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Arrays are named by the parameters that point to them.
+
+    reduced: the loop of the sum
+    order:   strides of the sum's loops, where its elements are numbered
+    outputs: by array, the arrays that are read besides lhs, rhs and init
+    """
+
+    extents: dict[str, int]
+    arrays: dict[str, Array]
+    lhs: str
+    rhs: str
+    init: str | None
+    reduced: str
+    order: dict[str, int]
+    outputs: dict[str, frozenset[str]]
+    grid: tuple[int, int, int]
+
+
+def read_statement(value: Any) -> Statement:
+    """Of JSON values, strictly."""
+    if not isinstance(value, dict) or set(value) != _MEMBERS:
+        raise CertificateError("this is no certificate: a statement of other members")
+    extents = {str(n): _count(v) for n, v in value["extents"].items() if v != 1}
+    arrays = {
+        str(name): _array(loops, strides, size, value["extents"])
+        for name, (loops, strides, size) in value["arrays"].items()
+    }
+    order = _numbered([n for n in value["order"] if n in extents], extents)
+    lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
+    if not {lhs, rhs} <= arrays.keys() or (init is not None and init not in arrays):
+        raise CertificateError("this is no certificate: a statement of no such array")
+    every = arrays[lhs].strides.keys() | arrays[rhs].strides.keys()
+    reduced = every - order.keys()
+    both = arrays[lhs].strides.keys() & arrays[rhs].strides.keys()
+    if len(reduced) != 1 or not reduced <= both or not order.keys() <= every:
+        raise CertificateError("this is no certificate: not one contraction")
+    outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
+    named = outputs.keys() | frozenset().union(*outputs.values())
+    if not outputs or not named <= arrays.keys():
+        raise CertificateError("this is no certificate: a statement of no such array")
+    for name in named | ({init} if init else set()):
+        if not arrays[name].strides.keys() <= order.keys():
+            raise CertificateError("this is no certificate: a loop that ends in a sum")
+    if any(arrays[n].strides.keys() != order.keys() for n in outputs):
+        raise CertificateError("this is no certificate: an output that is no matrix")
+    grid = tuple(map(_count, value["grid"]))
+    if len(grid) != 3:
+        raise CertificateError("this is no certificate: no grid of blocks")
+    return Statement(
+        extents, arrays, lhs, rhs, init, reduced.pop(), order, outputs, grid
+    )
+
+
+def _array(loops: str, strides: list[int], size: int, extents: Any) -> Array:
+    """Elements do not overlap: each stride is at least all that the next ones span."""
+    given = zip(loops, map(_count, strides), strict=True)
+    found = sorted((s, n) for n, s in given if extents[n] != 1)
+    span = 1
+    for stride, name in found:
+        if stride < span:
+            raise CertificateError("this is no certificate: elements that overlap")
+        span += stride * (extents[name] - 1)
+    return Array({n: s for s, n in reversed(found)}, _count(size))
+
+
+def _numbered(loops: list[str], extents: dict[str, int]) -> dict[str, int]:
+    sizes = [extents[n] for n in loops]
+    return {n: math.prod(sizes[i + 1 :]) for i, n in enumerate(loops)}
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 < value < _MOST:
+        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
+    return value

@@ -1,0 +1,271 @@
+"""What registers and shared memory hold, byte by byte: of which element of which array.
+
+A *tag* says of a few bytes that they are part of an element: a number, which stands for
+what is the same in all threads, and an offset, `index * size + byte`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Value
+from alcop_mlir.checker.statement import Statement
+from alcop_mlir.checker.terms import Quotient, Term
+from alcop_mlir.errors import NotPlacedError
+
+UNKNOWN, ZERO, NUMBER = range(3)  # nothing is known; 0; a number of no array
+_MOST_BLOCKS = 1 << 20
+Frozen = tuple[tuple[str, int], ...]
+
+
+class Element(NamedTuple):
+    """An element of an array, with the index `term` plus a number, of `size` bytes."""
+
+    array: str
+    term: Frozen
+    size: int
+
+
+class Result(NamedTuple):
+    """An element of the sum, as the statement numbers it, of `size` bytes; 0: of one
+    bit.
+
+    upto:  what is multiplied at all indices below has been added
+    reads: arrays of which elements with the same indices have been used
+    """
+
+    term: Frozen
+    size: int
+    upto: Frozen
+    reads: frozenset[str]
+
+
+Kind = Element | Result
+
+
+class Tags(NamedTuple):
+    """Of a register in all threads, or of shared memory: by thread and granule."""
+
+    number: np.ndarray
+    place: np.ndarray
+
+
+NO_TAGS = Tags(np.zeros(0, np.int32), np.zeros(0, np.int64))
+
+
+class Whole(NamedTuple):
+    """Elements: what they are, and their index, by thread."""
+
+    number: np.ndarray
+    at: np.ndarray
+
+
+@dataclass
+class Held:
+    """Tags of one state.
+
+    stored: of each array, the term and numbers of elements
+    kept:   at a listed state, numbers in registers that it does not list, where they
+            are the same in all turns: addresses of results
+    turns:  behind loops, how many there were before the last one
+    given:  facts with which the way began
+    bounds: what the turn before says of how many there are, where it went on
+    """
+
+    registers: dict[str, Tags] = field(default_factory=dict)
+    shared: Tags = NO_TAGS
+    stored: tuple[tuple[str, Frozen, np.ndarray], ...] = ()
+    kept: dict[str, Value] = field(default_factory=dict)
+    turns: dict[str, Term] = field(default_factory=dict)
+    given: list[Term] = field(default_factory=list)
+    bounds: list[Term] = field(default_factory=list)
+
+    def __copy__(self) -> Held:
+        """One that changes apart."""
+        return replace(self, registers=dict(self.registers), given=list(self.given))
+
+
+class Misplaced(Exception):
+    """Something is not where the statement has it; or it is not known to be."""
+
+
+class Origins:
+    """Numbers that differ between blocks: a symbol `@3` stands for all of some."""
+
+    def __init__(self, grid: tuple[int, int, int]):
+        self.blocks = math.prod(grid)
+        if self.blocks > _MOST_BLOCKS:
+            raise NotPlacedError("too many blocks")
+        axes = np.meshgrid(*map(np.arange, grid), indexing="ij")
+        names = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
+        self._known = {n: a.ravel() for n, a in zip(names, axes, strict=True)}
+        self._names: dict[bytes, str] = {}
+        self._terms: dict[Frozen, np.ndarray] = {}
+
+    def values(self, term: Mapping[str, int]) -> np.ndarray:
+        """What a term is in each block."""
+        key = terms.frozen(dict(term))
+        if key not in self._terms:
+            found = np.full(self.blocks, term.get("", 0), np.int64)
+            for symbol, factor in term.items():
+                if symbol:
+                    found = found + factor * self._of(symbol)
+            self._terms[key] = found
+        return self._terms[key]
+
+    def _of(self, symbol: str) -> np.ndarray:
+        if isinstance(symbol, Quotient):
+            return self.values(symbol.dividend) // symbol.divisor
+        if symbol not in self._known:
+            raise Misplaced("a block's place depends on more than its number")
+        return self._known[symbol]
+
+    def term(self, values: np.ndarray) -> Term:
+        """The term that is these numbers: nothing where all are 0."""
+        if not values.any():
+            return {}
+        name = self._names.setdefault(values.tobytes(), f"@{len(self._names)}")
+        self._known[name] = values
+        return {name: 1}
+
+
+class Book:
+    """All kinds by number; grain: bytes of a granule."""
+
+    def __init__(self, statement: Statement, grain: int):
+        self.statement, self.grain = statement, grain
+        self.origins = Origins(statement.grid)
+        self.kinds: list[Kind | None] = [None, None, None]
+        self._numbers: dict[Kind, int] = {}
+        self._sizes = np.array([-1, -1, -1])
+
+    def number(self, kind: Kind) -> int:
+        """The same for equal kinds."""
+        if kind not in self._numbers:
+            self._numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+            self._sizes = np.append(self._sizes, kind.size)
+        return self._numbers[kind]
+
+    def whole(self, tags: Tags, size: int) -> Whole:
+        """Elements of so many bytes, where tags are of such, byte by byte."""
+        count = max(size // self.grain, 1)
+        number = tags.number.reshape(len(tags.number), -1, count)
+        place = tags.place.reshape(number.shape)
+        first = number[:, :, 0]
+        start = place[:, :, 0]
+        follows = start[:, :, None] + np.arange(count) * self.grain
+        is_whole = (number == first[:, :, None]).all(axis=2)
+        is_whole &= (place == follows).all(axis=2) & (self._sizes[first] == size)
+        is_whole &= start % max(size, 1) == 0
+        is_number = ((number == ZERO) | (number == NUMBER)).all(axis=2)
+        numbers = np.where((number == ZERO).all(axis=2), ZERO, NUMBER)
+        found = np.where(is_whole, first, np.where(is_number, numbers, UNKNOWN))
+        return Whole(found, start // max(size, 1))
+
+    def packed(self, whole: Whole, size: int) -> Tags:
+        """Tags of elements, which become those of so many bytes."""
+        number = whole.number
+        for one in np.unique(number).tolist():
+            kind = self.kinds[one]
+            if kind is not None and kind.size != size:
+                new = self.number(kind._replace(size=size))
+                number = np.where(number == one, new, number)
+        count = max(size // self.grain, 1)
+        place = whole.at[:, :, None] * max(size, 1)
+        place = place + np.arange(count) * (self.grain if size else 0)
+        place = np.where(number[:, :, None] > NUMBER, place, 0)
+        threads = len(number)
+        numbers = np.repeat(number, count, axis=1).astype(np.int32)
+        return Tags(numbers, place.reshape(threads, -1))
+
+    def loops(self, kind: Kind, index: np.ndarray) -> dict[str, tuple[Term, Any]]:
+        """The index of each loop of elements: a term, plus a number.
+
+        What turns add is along the sum. What the block's number adds is known of each
+        block, and told apart there: it is an `Origins` of each loop.
+        """
+        strides, reduced = self.statement.order, self.statement.reduced
+        if isinstance(kind, Element):
+            strides = self.statement.arrays[kind.array].strides
+        turns = {s: c for s, c in kind.term if is_turn(s)}
+        rest = self.origins.values({s: c for s, c in kind.term if s not in turns})
+        found: dict[str, tuple[Term, Any]] = {}
+        for loop, stride in strides.items():
+            found[loop] = self.origins.term(rest // stride), index // stride
+            rest, index = rest % stride, index % stride
+        if turns:
+            stride = strides.get(reduced, 0)
+            if (
+                not stride
+                or found[reduced][0]
+                or any(c % stride for c in turns.values())
+            ):
+                raise Misplaced("turns move along more than the sum")
+            along = {s: c // stride for s, c in turns.items()}
+            found[reduced] = along, found[reduced][1]
+        return found
+
+    def result(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
+        """The term and the index of the element of the sum with these indices."""
+        term: Term = {}
+        index: Any = 0
+        for loop, stride in self.statement.order.items():
+            own, number = loops[loop]
+            term = terms.plus(term, own, stride)
+            index = index + number * stride
+        return terms.frozen(self.origins.term(self.origins.values(term))), index
+
+    def renamed(
+        self, every: Iterable[Tags], values: Mapping[str, Term], lost: set[str]
+    ) -> list[Tags]:
+        """Tags with other terms for symbols; unknown where one names a lost one."""
+        new = np.arange(len(self.kinds), dtype=np.int32)
+        more = np.zeros(len(self.kinds), np.int64)
+        for number, kind in enumerate(list(self.kinds)):
+            if kind is not None:
+                new[number], more[number] = self._renamed(kind, values, lost)
+        if not more.any() and (new == np.arange(len(new))).all():
+            return list(every)
+        found = [(new[t.number], t.place + more[t.number]) for t in every]
+        return [Tags(n, np.where(n == UNKNOWN, 0, p)) for n, p in found]
+
+    def _renamed(
+        self, kind: Kind, values: Mapping[str, Term], lost: set[str]
+    ) -> tuple[int, int]:
+        named = [kind.term, *([kind.upto] if isinstance(kind, Result) else [])]
+        if terms.inside(*map(dict, named)) & lost:
+            return UNKNOWN, 0
+        term = terms.replaced(dict(kind.term), values)
+        more = term.pop("", 0) * max(kind.size, 1)
+        kind = kind._replace(term=terms.frozen(term))
+        if isinstance(kind, Result):
+            upto = terms.frozen(terms.replaced(dict(kind.upto), values))
+            kind = kind._replace(upto=upto)
+        return self.number(kind), more
+
+
+def is_turn(symbol: str) -> bool:
+    """Whether it is the turn of a loop."""
+    return symbol[0] == "n" and symbol[1:].isdigit()
+
+
+def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
+    """`one` in the threads of the mask, else `other`."""
+    column = mask[:, None]
+    number = np.where(column, one.number, other.number)
+    return Tags(number, np.where(column, one.place, other.place))
+
+
+def is_same(one: Tags, other: Tags) -> bool:
+    """Whether all tags are the same."""
+    if one is other:
+        return True
+    same = np.array_equal(one.number, other.number)
+    return same and np.array_equal(one.place, other.place)

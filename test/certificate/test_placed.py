@@ -1,0 +1,243 @@
+"""Results that are made of the right elements, each added once and stored once."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alcop_mlir.certificate.api import Report
+from alcop_mlir.certificate.certificate import sealed, stored
+from alcop_mlir.checker.check import check
+from alcop_mlir.compilation.certification import certified
+from alcop_mlir.errors import CertificateError, LaunchError, NotPlacedError
+from alcop_mlir.runtime.certificates import required_certificates
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import CASES, Case, matmul
+
+PLAIN = CASES[0]  # nn f16 3,2
+LOAD = re.compile(r"(ldmatrix\S* \{[^}]*\}, \[%rd\d+)\];")
+COPY = re.compile(r"\tcp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd(\d+)\], 16;")
+
+
+def verdict(case: Case, text: str) -> Report:
+    one = case.launched
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    return certified(text, *given, one.promised, one.stated)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        PLAIN,
+        CASES[6],  # a bias, and relu
+        matmul("nn", 128, 128, 96, "block=64,64,32 warp=32,32 stages=2,1"),
+        matmul("tn", 128, 64, 256, "block=64,64,32 warp=32,32 stages=3,2"),
+        matmul("nt", 64, 128, 1024, "block=64,64,32 warp=32,32 stages=4,1 raster=2"),
+    ],
+    ids=lambda one: one.name,
+)
+def test_results_of_contractions_are_placed(case: Case) -> None:
+    report = verdict(case, case.ptx)
+    assert report.verdict == "proven", report.misplaced
+    assert report.certificate is not None
+    assert report.certificate["placed"] == json.loads(case.launched.stated)
+    check(case.ptx, report.certificate)
+
+
+def lines(text: str, pattern: str) -> list[str]:
+    return [line for line in text.splitlines() if re.search(pattern, line)]
+
+
+def shifted_row(text: str) -> str:
+    """A fragment of the next row."""
+    first = LOAD.search(text)
+    assert first is not None
+    return text.replace(first[0], f"{first[1]}+64];", 1)
+
+
+def exchanged_halves(text: str) -> str:
+    """The halves of A's fragments along the sum, in one `mma.sync` of the loop."""
+    products = re.findall(r"mma\.sync[^;]*;", text)
+    one = products[10]
+    a = re.search(r"\{(%r\d+), (%r\d+), (%r\d+), (%r\d+)\},\s*\{%r\d+, %r\d+\},", one)
+    assert a is not None
+    other = f"{{{a[3]}, {a[4]}, {a[1]}, {a[2]}}}"
+    return text.replace(one, one.replace(a[0][: a[0].index("}") + 1], other), 1)
+
+
+def tile_twice(text: str) -> str:
+    """The second tile of A is the first one again."""
+    assert "[%rd77+64]" in text
+    return text.replace("[%rd77+64]", "[%rd77]", 1)
+
+
+def no_copy(text: str) -> str:
+    """A part of a tile that is not copied."""
+    (copies) = COPY.findall(text)
+    line = next(m[0] for m in COPY.finditer(text) if m[1] == copies[-1])
+    return text.replace(line, "", 1)
+
+
+def lower_row(text: str) -> str:
+    (first, *_) = lines(text, r"st\.global\.v4")
+    assert "[%rd128]" in first
+    return text.replace(first, first.replace("[%rd128]", "[%rd128+256]"), 1)
+
+
+def swapped_sums(text: str) -> str:
+    """Two accumulators of one `mma.sync`, in the loop."""
+    products = re.findall(r"mma\.sync[^;]*;", text)
+    one = products[20]
+    named = re.findall(r"%r\d+", one)[:2]
+    other = one.replace(f"{named[0]}, {named[1]}", f"{named[1]}, {named[0]}", 1)
+    assert other != one
+    return text.replace(one, other, 1)
+
+
+def product_left_out(text: str) -> str:
+    """The last `mma.sync` of an element: its sum before is stored."""
+    one = re.findall(r"mma\.sync[^;]*;", text)[-1]
+    named = re.findall(r"%r\d+", one)
+    moves = [
+        f"mov.b32 {to}, {of};" for to, of in zip(named[:4], named[-4:], strict=True)
+    ]
+    return text.replace(one, " ".join(moves), 1)
+
+
+def early_end(text: str) -> str:
+    """A turn less."""
+    assert "%rd153, 191;" in text
+    return text.replace("%rd153, 191;", "%rd153, 95;")
+
+
+def no_store(text: str) -> str:
+    (*_, last) = lines(text, r"st\.global\.v4")
+    return text.replace(last, "")
+
+
+def other_start(text: str) -> str:
+    """It starts from the elements of the next row of C."""
+    (first, *_) = lines(text, r"ld\.global\.v2")
+    return text.replace(first, first.replace("[%rd66]", "[%rd66+256]"), 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        shifted_row,
+        exchanged_halves,
+        tile_twice,
+        no_copy,
+        lower_row,
+        swapped_sums,
+        product_left_out,
+        early_end,
+        no_store,
+        other_start,
+    ],
+)
+def test_what_is_elsewhere_is_not_placed(change: Any) -> None:
+    text = change(PLAIN.ptx)
+    assert text != PLAIN.ptx
+    report = verdict(PLAIN, text)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+    assert PLAIN.behaviour(text) != "clean"
+
+
+def test_halves_of_both_fragments_may_be_exchanged() -> None:
+    """A sum has no order: within one `mma.sync`, neither has an index."""
+    products = re.findall(r"mma\.sync[^;]*;", PLAIN.ptx)
+    one = products[10]
+    r = re.findall(r"%r\d+", one)
+    swapped = f"{{{r[6]}, {r[7]}, {r[4]}, {r[5]}}},\n{{{r[9]}, {r[8]}}}"
+    plain = one[one.index(f"{{{r[4]}") : one.index(f"{r[9]}}}") + len(r[9]) + 1]
+    text = PLAIN.ptx.replace(one, one.replace(plain, swapped))
+    assert text != PLAIN.ptx
+    assert verdict(PLAIN, text).verdict == "proven"
+
+
+def placed() -> dict[str, Any]:
+    found = verdict(PLAIN, PLAIN.ptx).certificate
+    assert found is not None
+    return copy.deepcopy(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("extents", "k"), 288),  # a tile less
+        (("extents", "m"), 128),  # rows that nobody stores
+        (("extents", "n"), 32),
+        (("arrays", "f_param_0", 1, 0), 640),  # a row between rows
+        (("arrays", "f_param_1", 1), [1, 320]),  # the other order
+        (("init",), None),
+        (("grid",), [2, 1, 1]),  # blocks that store one place
+        (("outputs", "f_param_2"), ["f_param_1"]),
+    ],
+)
+def test_of_other_statements_it_is_not_shown(path: tuple[Any, ...], value: Any) -> None:
+    found = placed()
+    inner = found["placed"]
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    with pytest.raises(CertificateError):
+        check(PLAIN.ptx, sealed(found))
+
+
+def test_a_statement_of_the_same_results_is_accepted() -> None:
+    """A's columns go on behind the sum: no element is another one."""
+    found = placed()
+    found["placed"]["order"] = "nm"
+    check(PLAIN.ptx, sealed(found))
+
+
+def test_without_a_statement_it_is_proven_in_part() -> None:
+    one = PLAIN.launched
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    report = certified(PLAIN.ptx, *given, one.promised)
+    assert report.verdict == "proven in part: placed not shown"
+    assert report.misplaced == "nothing says what it computes"
+
+
+def test_wrong_results_have_an_error_of_their_own() -> None:
+    """So that what else is proven stays so."""
+    found = placed()
+    found["placed"]["extents"]["k"] = 288
+    with pytest.raises(NotPlacedError):
+        check(PLAIN.ptx, sealed(found))
+
+
+def test_the_launcher_wants_the_manifest_s_statement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is true, but of other results than those of the bundle, is refused."""
+    found = placed()
+    monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
+    for order in ("mn", "nm"):
+        found["placed"]["order"] = order
+        listed = [{"entry": found["entry"], "certificate": sealed(found)}]
+        code = {
+            name: replace(one, certificates=stored(listed))
+            for name, one in PLAIN.bundle.code.items()
+        }
+        bundle = replace(PLAIN.bundle, code=code)
+        certificates = required_certificates(bundle)
+        assert certificates is not None
+        function = bundle.function()
+        (variant,) = function.launches[0].variants
+        launch = (function, [variant], variant.kernels)
+        if order == "mn":
+            certificates.check(*launch, {})
+            continue
+        with pytest.raises(LaunchError, match="for other results"):
+            certificates.check(*launch, {})
