@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from alcop_mlir.certificate.certificate import sealed
-from alcop_mlir.certificate.steps import Row, steps
+from alcop_mlir.certificate.steps import NoSteps, Row, steps
 from alcop_mlir.certificate.witnesses import Search
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts
@@ -33,10 +33,13 @@ class Found(Answers):
         """A proof, or None."""
         rows = list(map(Row, query))
         tree = Search(facts, given, clauses, self._vain).refuted(rows)
-        if tree is None:
+        try:
+            found = None if tree is None else steps(tree, rows)
+        except NoSteps:
+            found = None
+        if found is None:
             self.asked.append(UNKNOWN)
             return None
-        found = steps(tree, rows)
         text = json.dumps(found)
         number = self._numbers.setdefault(text, len(self.proofs))
         if number == len(self.proofs):

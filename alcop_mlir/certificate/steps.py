@@ -9,6 +9,10 @@ from alcop_mlir.checker.facts import rounded
 from alcop_mlir.checker.terms import Term, plus
 
 
+class NoSteps(Exception):
+    """No row is there that names a symbol, where something is said of it."""
+
+
 class Row:
     """A fact, and what it is made of; the text of each way is the checker's."""
 
@@ -70,12 +74,30 @@ class _Writer:
             self.rows.append(row)
         return self.numbers[id(row)]
 
+    def can(self, row: Row, met: set[int]) -> bool:
+        """Whether all that a row is made of is there or can be made."""
+        if id(row) in self.numbers:
+            return True
+        if not row.made or id(row) in met:
+            return False
+        met.add(id(row))
+        kind, *rest = row.made
+        if kind == "axiom":
+            named = any(rest[0] in one.term for one in self.rows)
+            return named or any(self.can(one, met) for one in rest[2])
+        if kind == "sum":
+            return all(self.can(one, met) for one, _ in rest[0])
+        return kind == "fact" or self.can(rest[0], met)
+
     def place(self, symbol: str, homes: list[Row]) -> tuple[int, int]:
         """A row that names a symbol, and where; one is made if there is none."""
         named = (n for n, row in enumerate(self.rows) if symbol in row.term)
         number = next(named, None)
         if number is None:
-            number = self.number(next(r for r in homes if r.made))
+            found = next((r for r in homes if self.can(r, set())), None)
+            if found is None:
+                raise NoSteps(symbol)
+            number = self.number(found)
         row = self.rows[number].term
         return number, sorted(s for s in row if s).index(symbol)
 

@@ -60,6 +60,7 @@ class Search:
             for number, clause in enumerate(clauses)
         ]
         self.axioms: dict[str, list[Row]] = {}
+        self.homes: dict[str, list[Row]] = {}  # rows that name a symbol
         self.multiplies = isinstance(facts, ProductFacts)
         self.splits = 12 if self.multiplies else 6
         self._base: tuple[Any, _Bounds, _Bounds] = None, {}, {}
@@ -74,10 +75,12 @@ class Search:
 
     def _limits(self, symbol: str, home: list[Row]) -> list[Row]:
         if symbol not in self.axioms:
+            self.homes[symbol] = []
             self.axioms[symbol] = [
-                Row(f, ("axiom", symbol, number, home))
+                Row(f, ("axiom", symbol, number, self.homes[symbol]))
                 for number, f in enumerate(self.facts.limits(symbol))
             ]
+        self.homes[symbol] += home
         return self.axioms[symbol]
 
     def _sides(self, symbol: str, home: list[Row]) -> Sides:

@@ -79,7 +79,7 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
     if ("async" in ins.parts or ins.parts[0] not in _MEMORY) and not is_copy:
         return False
     place = places[int(is_copy)] if len(places) > is_copy else None
-    address = None if place is None else thread.value(place[1], 64)
+    address = None if place is None else thread.value(place[1])
     if place is None or not isinstance(address, Same):
         return False
     pointers = [s for s in address.term if s[1:] in thread.given.arrays and s[0] == "."]
@@ -111,7 +111,8 @@ def _size(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     size = terms.number(integer(whole) if NUMBER.fullmatch(whole) else 16)
     is_hinted = any("cache_hint" in part for part in ins.parts)
     others = ins.operands[3 : len(ins.operands) - is_hinted]
-    value = thread.value(others[0], 32) if others else None
+    width = thread.kernel.width(others[0]) if others else 0
+    value = thread.named(thread.value(others[0]), width) if others else None
     if isinstance(value, Same):
         return (value.term, [[]]) if value.low >= 0 else (size, [[]])
     ignored = thread.holds(value)

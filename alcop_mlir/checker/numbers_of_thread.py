@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker import arithmetic, terms
-from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits
-from alcop_mlir.checker.facts import Answers
+from alcop_mlir.checker.arithmetic import Same, Unknown, Value, limits
 from alcop_mlir.checker.products import ProductFacts
+from alcop_mlir.checker.registers import Registers
 from alcop_mlir.checker.terms import Clause, Quotient, Term
+from alcop_mlir.checker.text import Kernel
 
 _MOST_FACTORS, _MOST_TERMS = 4, 40
-Held = Same | Holds | np.ndarray | None
+_LARGE = 1 << 62
 
 
 @dataclass
 class Way:
     """Registers, facts and clauses where a thread is, the last two by their text."""
 
-    registers: dict[str, Held] = field(default_factory=dict)
+    registers: dict[str, Value] = field(default_factory=dict)
     facts: dict[Any, Term] = field(default_factory=dict)
     clauses: dict[Any, Clause] = field(default_factory=dict)
 
@@ -46,20 +47,29 @@ class Way:
         self.facts.update({terms.text(f): f for f in facts})
 
 
-class Numbers:
+class Numbers(Registers):
     """Computes where a thread is on its `way`; `decides` where facts are asked.
 
     noted: what is known of the last result besides its term
     """
 
+    facts: ProductFacts
     decides = True
 
-    def __init__(self, threads: int, answers: Answers):
-        self.threads = threads
-        self.facts = ProductFacts(answers, threads)
+    def __init__(self, kernel: Kernel, threads: int, facts: ProductFacts):
+        super().__init__(kernel, threads, 0, {}, {}, facts=facts)
         self.way = Way()
         self.rests: dict[str, Term] = {}
         self.noted: list[Term] = []
+
+    @property
+    def way(self) -> Way:
+        """Where the thread is."""
+        return self._way
+
+    @way.setter
+    def way(self, way: Way) -> None:
+        self._way, self.state.registers = way, way.registers
 
     def symbol(self, name: str, low: int, high: int) -> Same:
         """A number of that range."""
@@ -68,10 +78,22 @@ class Numbers:
         self.facts.limit(name, low, high)
         return Same({name: 1}, low, high)
 
-    def of_threads(self, numbers: np.ndarray) -> Same:
-        """The numbers of threads as a value."""
-        term = self.facts.of_threads(numbers.astype(np.int64))
+    def named(self, value: Value, width: int) -> Value:
+        """Numbers of threads by name, as those of a register of that width."""
+        if not isinstance(value, np.ndarray) or width == 1:
+            return value
+        numbers = arithmetic.signed(value, width)
+        if int(numbers.max()) - int(numbers.min()) >= _LARGE:
+            return None
+        term = self.facts.of_threads(numbers)
         return Same(term, int(numbers.min()), int(numbers.max()))
+
+    def settled(self, value: Same, width: int) -> Value:
+        """Numbers of threads, where it is nothing else."""
+        found = self.facts.in_threads(value.term)
+        if found is None:
+            return value
+        return self.numbers(arithmetic.unsigned(found.astype(np.uint64), width))
 
     def known(self, fact: Term) -> bool:
         """Whether a fact surely holds."""
@@ -112,21 +134,16 @@ class Numbers:
             raise Unknown
         return Same(v.term, max(v.low, 0), v.high)
 
-    def result(
+    def made(
         self, parts: list[str], v: list[Same], kinds: list[tuple[str, int]]
     ) -> Same:
         (kind, width), name = kinds[-1], parts[0]
-        found = [self.facts.in_threads(one.term) for one in v]
         is_ring = name in ("add", "sub", "neg", "shl", "mul", "mad")
         if is_ring and "hi" not in parts:
             try:
                 return self._ring(parts, v, width, kind == "s")
             except Unknown:
                 pass
-        lanes = [one.astype(np.uint64) for one in found if one is not None]
-        own = arithmetic.exact(parts, lanes) if len(lanes) == len(v) else None
-        if own is not None:
-            return self.of_threads(arithmetic.signed(own, kinds[0][1]))
         if name == "cvt" and kinds[0][1] <= width:
             return v[0]
         v = [self.number(one, width) for one in v]
@@ -215,7 +232,10 @@ class Numbers:
                     least, most = int(own.min()), int(own.max())
                     term = terms.minus(a.term, low)
                     rest = Same(term, a.low - most, a.high - least)
-                    return self._sum(rest, self.of_threads(own | bits), 1)
+                    both = own | bits
+                    term = self.facts.of_threads(both)
+                    more = Same(term, int(both.min()), int(both.max()))
+                    return self._sum(rest, more, 1)
                 above = 1 << int(own.max()).bit_length()
         raise Unknown
 

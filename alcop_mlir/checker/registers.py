@@ -182,7 +182,7 @@ class Registers:
         return value if low <= value.low <= value.high <= high else self.unknown()
 
     def _found(self, ins: Instruction, values: list[Value]) -> Value:
-        parts, last, width = ins.parts, ins.parts[-1], ins.width
+        parts, width = ins.parts, ins.width
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
         if parts[0] in _OTHERS:
@@ -194,17 +194,15 @@ class Registers:
         try:
             return self._computed(parts, values, width)
         except Unknown:
-            if not all(map(is_shared, values)):
-                return None
-            if parts[0] == "setp" or last == "pred":
-                bit = self.unknown(0, 1)
-                return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
-            return self._unknown_multiple(parts, values, width)
+            return self._open(parts, values, width)
 
-    def _unknown_multiple(
-        self, parts: list[str], values: list[Value], width: int
-    ) -> Same:
+    def _open(self, parts: list[str], values: list[Value], width: int) -> Value:
         """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple."""
+        if not all(map(is_shared, values)):
+            return None
+        if parts[0] == "setp" or parts[-1] == "pred":
+            bit = self.unknown(0, 1)
+            return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
         if parts[:2] == ["mul", "wide"] and parts[2].startswith("u"):
             numbers = [same(v, width) for v in values]
             by = [n.low for n in numbers if n is not None and n.low == n.high]
@@ -223,9 +221,9 @@ class Registers:
         if parts[0] == "setp":
             if len(values) != 2:
                 raise Unknown
-            return compared(parts, values[0], values[1])
+            return self._compared(parts, values, width)
         if parts[-1] == "pred":
-            return logic(parts[0], values)
+            return self._logic(parts[0], values)
         if parts[0] == "selp":
             return self._selected(values, width)
         lanes = [v for v in values if isinstance(v, np.ndarray)]
@@ -238,7 +236,19 @@ class Registers:
             found = arithmetic.exact(parts, lanes)
             if found is not None:
                 return self.numbers(found)
-        read = kinds[-1][1] if parts[0] == "cvt" and kinds else width
+        return self._inexact(parts, kinds, values)
+
+    def _compared(self, parts: list[str], values: list[Value], width: int) -> Value:
+        return compared(parts, values[0], values[1])
+
+    def _logic(self, name: str, values: list[Value]) -> Value:
+        return logic(name, values)
+
+    def _inexact(
+        self, parts: list[str], kinds: list[tuple[str, int]], values: list[Value]
+    ) -> Value:
+        """With unknown numbers."""
+        read = kinds[-1][1] if kinds else 32
         numbers = [n for n in (same(v, read) for v in values) if n is not None]
         if len(numbers) < len(values):
             known = self.state.residues, self.fresh

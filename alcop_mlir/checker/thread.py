@@ -8,18 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.checker import arithmetic, predicates, terms
-from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, limits, types_of
+from alcop_mlir.checker.arithmetic import (
+    Holds,
+    Same,
+    Value,
+    limits,
+    same,
+)
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.form import Promises
 from alcop_mlir.checker.instructions import (
-    NUMBER,
     PLACE,
     Instruction,
-    integer,
-    items,
 )
-from alcop_mlir.checker.numbers_of_thread import Held, Numbers, Way
-from alcop_mlir.checker.registers import WARP
+from alcop_mlir.checker.numbers_of_thread import Numbers, Way
+from alcop_mlir.checker.products import ProductFacts
 from alcop_mlir.checker.terms import Term
 from alcop_mlir.checker.text import Kernel
 
@@ -30,9 +33,8 @@ class Thread(Numbers):
     """Computes at instruction `pc`."""
 
     def __init__(self, kernel: Kernel, threads: int, given: Promises, answers: Answers):
-        super().__init__(threads, answers)
-        self.kernel, self.given, self.pc = kernel, given, 0
-        self.start = Way()
+        super().__init__(kernel, threads, ProductFacts(answers, threads))
+        self.given, self.start = given, Way()
         self.start.know([self.polynomial(one) for one in given.facts])
         for axis in given.grid:
             counts = self._counts(axis)
@@ -69,31 +71,15 @@ class Thread(Numbers):
 
     # Operands.
 
-    def value(self, operand: str, width: int) -> Held:
-        """What an operand holds."""
-        if operand in self.way.registers:
-            return self.way.registers[operand]
-        if NUMBER.fullmatch(operand):
-            number = integer(operand) % 2**width
-            number -= 2**width * (number >> (width - 1))
-            return Same(terms.number(number), number, number)
-        if operand.startswith("!"):
-            return self.inverted(self.value(operand[1:].strip(), width))
-        if operand.split(".")[0] in ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid"):
+    def _named(self, operand: str) -> Value:
+        if operand.startswith(("%ctaid.", "%nctaid.")):
             return self._special(operand)
         if operand[0] == "%" or operand[0].isdigit() or operand.startswith("-"):
-            return None
+            return super()._named(operand)
         return self.symbol(f"&{operand}", 0, _POINTER)
 
     def _special(self, name: str) -> Same:
         kind, _, axis = name.partition(".")
-        if name in ("%tid.x", "%laneid"):
-            every = np.arange(self.threads)
-            return self.of_threads(every if axis else every % WARP)
-        if kind in ("%tid", "%ntid"):
-            count = self.threads if axis == "x" else 1
-            low = 0 if kind == "%tid" else count
-            return self.symbol(name, low, max(low, count - 1))
         if f"%ctaid.{axis}" not in self.given.grid:
             return self.symbol(name, 0, _BLOCKS)
         blocks = self._blocks(f"%ctaid.{axis}")
@@ -102,20 +88,7 @@ class Thread(Numbers):
             return self.symbol(name, 0, max(most - 1, 0))
         return Same(blocks, 1, most)
 
-    def guard(self, ins: Instruction) -> Held:
-        """Under which predicate an instruction is executed."""
-        if not ins.guard:
-            return np.ones(self.threads, bool)
-        value = self.way.registers.get(ins.guard)
-        return self.inverted(value) if ins.is_negated else value
-
-    def inverted(self, value: Held) -> Held:
-        """The opposite of a predicate."""
-        if isinstance(value, np.ndarray):
-            return ~value
-        return Holds(value.false, value.true) if isinstance(value, Holds) else None
-
-    def holds(self, value: Held) -> Holds | None:
+    def holds(self, value: Value) -> Holds | None:
         """A predicate by what holds where it does."""
         if not isinstance(value, np.ndarray):
             return value if isinstance(value, Holds) else None
@@ -126,25 +99,33 @@ class Thread(Numbers):
 
     # Results.
 
-    def execute(self, ins: Instruction) -> None:
-        """Leaves what it makes."""
+    def run(self, ins: Instruction) -> None:
+        """Leaves what the instruction makes."""
         for number, register in enumerate(ins.results):
-            value = self._computed(ins) if len(ins.results) == 1 else None
+            value = self._made(ins) if len(ins.results) == 1 else None
             if value is None:
-                value = self.unknown(register, f"u{self.pc}.{number}")
+                value = self.anything(register, f"u{self.state.pc}.{number}")
             if ins.guard:
                 value = self._merged(ins, register, value)
             self.way.registers[register] = value
 
-    def _merged(self, ins: Instruction, register: str, value: Held) -> Held:
+    def _made(self, ins: Instruction) -> Value:
+        if ins.parts[0] == "ld":
+            return self._loaded(ins, ins.width)
+        found = self._found(ins, list(map(self.value, ins.sources)))
+        return self.numbers(found) if isinstance(found, np.ndarray) else found
+
+    def _merged(self, ins: Instruction, register: str, value: Value) -> Value:
         test, old = self.holds(self.guard(ins)), self.way.registers.get(register)
         if test is not None and self.never(test.false):
             return value
-        if test is not None and isinstance(value, Same) and isinstance(old, Same):
-            return arithmetic.chosen(test, value, old)
-        return self.unknown(register, f"u{self.pc}.g")
+        width = self.kernel.width(register)
+        a, b = self.named(value, width), self.named(old, width)
+        if test is not None and isinstance(a, Same) and isinstance(b, Same):
+            return arithmetic.chosen(test, a, b)
+        return self.anything(register, f"u{self.state.pc}.g")
 
-    def unknown(self, register: str, name: str) -> Held:
+    def anything(self, register: str, name: str) -> Value:
         """Anything that a register may hold."""
         width = self.kernel.width(register)
         if width > 1:
@@ -152,49 +133,39 @@ class Thread(Numbers):
         bit = self.symbol(name, 0, 1).term
         return arithmetic.at_least(terms.plus(bit, terms.number(-1)))
 
-    def _computed(self, ins: Instruction) -> Held:
-        parts, last, width = ins.parts, ins.parts[-1], ins.width
-        if parts[0] == "ld":
-            return self._loaded(ins, width)
-        operands = ins.operands[1:]
-        if any(len(items(one)) != 1 or one.startswith("{") for one in operands):
-            return None
-        values = [self.value(one, width) for one in operands]
-        if parts[0] in ("mov", "cvta") and len(values) == 1:
-            return values[0]
-        if last == "pred":
-            return self._logic(parts[0], values)
-        numbers = [v for v in values if isinstance(v, Same)]
-        if parts[0] == "selp" and len(numbers) == 2:
-            return self._selected(numbers, values[2])
-        if len(numbers) < len(values) or not values:
-            return None
-        kinds, self.noted = types_of(parts), []
+    def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
+        return None
+
+    def _inexact(
+        self, parts: list[str], kinds: list[tuple[str, int]], values: list[Value]
+    ) -> Value:
         if not kinds or any(kind == "f" for kind, _ in kinds):
             return None
-        try:
-            if parts[0] == "setp":
-                return self._compared(parts, numbers, width)
-            found = self.result(parts, numbers, kinds)
-        except Unknown:
-            low, high = limits(width)
-            masks = [v.low for v in numbers if v.low == v.high and v.low >= 0]
-            if parts[0] == "setp":
-                return None
-            if parts[0] == "and" and masks:
-                low, high = 0, min(masks)
-            found = self.symbol(f"u{self.pc}.0", low, high)
+        width, out = kinds[-1][1], kinds[0][1] * (2 if "wide" in parts else 1)
+        widths = width, width, out
+        named = [self.named(v, bits) for v, bits in zip(values, widths, strict=False)]
+        numbers = [v for v in named if isinstance(v, Same)]
+        if len(numbers) < len(values) or out != self._width:
+            return None
+        self.noted = []
+        found = self.made(parts, numbers, kinds)
         self.way.know(self.noted)
-        out = kinds[0][1] * (2 if "wide" in parts else 1)
-        return found if out == self.kernel.width(ins.results[0]) else None
+        return self.settled(found, out)
 
-    def _loaded(self, ins: Instruction, width: int) -> Held:
+    def _open(self, parts: list[str], values: list[Value], width: int) -> Value:
+        numbers = [same(v, width) for v in values]
+        masks = [v.low for v in numbers if v is not None and v.low == v.high >= 0]
+        if parts[0] == "and" and masks and width == self._width > 1:
+            return self.symbol(f"u{self.state.pc}.0", 0, min(masks))
+        return None
+
+    def _loaded(self, ins: Instruction, width: int) -> Value:
         own, kind = self.kernel.width(ins.results[0]), ins.parts[-1][0]
         if "param" not in ins.parts:
             if width >= own or not ins.parts[-1][1:].isdigit() or kind not in "us":
                 return None
             low, high = limits(width) if kind == "s" else (0, 2**width - 1)
-            return self.symbol(f"u{self.pc}.0", low, high)
+            return self.symbol(f"u{self.state.pc}.0", low, high)
         found = PLACE.fullmatch(ins.operands[1])
         is_plain = found is not None and not found[2] and not found[3]
         if found is None or not is_plain or width != own or kind == "f":
@@ -211,35 +182,27 @@ class Thread(Numbers):
         least, most = limits(width)
         return Same(term, low, high) if least <= low <= high <= most else None
 
-    def _logic(self, name: str, values: list[Held]) -> Held:
+    def _logic(self, name: str, values: list[Value]) -> Value:
+        if not all(isinstance(v, np.ndarray) for v in values):
+            values = list(map(self.holds, values))
+        return None if None in values else predicates.logic(name, values)
+
+    def _compared(self, parts: list[str], values: list[Value], width: int) -> Value:
+        if not all(isinstance(v, np.ndarray) for v in values):
+            named = [self.named(one, width) for one in values]
+            numbers = [self.number(v, width) for v in named if isinstance(v, Same)]
+            if len(numbers) < len(values):
+                return None
+            values = [*numbers]
+        return predicates.compared(parts, *values)
+
+    def _selected(self, values: list[Value], width: int) -> Value:
+        first, second, test = values
         lanes = [v for v in values if isinstance(v, np.ndarray)]
-        of = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
-        if len(lanes) == len(values) == 2 and name in of:
-            return of[name](*lanes)
-        if name == "not":
-            return self.inverted(values[0])
-        sides = [self.holds(v) for v in values]
-        if any(one is None for one in sides) or name not in ("and", "or"):
-            return None
-        found = predicates.logic(name, list(sides))
-        return found if isinstance(found, Holds) else None
-
-    def _compared(self, parts: list[str], v: list[Same], width: int) -> Held:
-        a, b = (self.number(one, width) for one in v)
-        lanes = [self.facts.in_threads(one.term) for one in (a, b)]
-        if lanes[0] is not None and lanes[1] is not None:
-            x, y = (one.astype(np.uint64) for one in lanes if one is not None)
-            found = predicates.compared(parts, x, y)
-        else:
-            found = predicates.compared(parts, a, b)
-        if isinstance(found, np.ndarray):
-            return np.broadcast_to(found != 0, self.threads).copy()
-        return found if isinstance(found, Holds) else None
-
-    def _selected(self, v: list[Same], test: Held) -> Held:
-        a, b = v[0], v[1]
-        x, y = (self.facts.in_threads(one.term) for one in v)
-        if isinstance(test, np.ndarray) and x is not None and y is not None:
-            return self.of_threads(np.where(test, x, y))
+        if len(lanes) == len(values):
+            return np.where(lanes[2] != 0, lanes[0], lanes[1])
+        a, b = self.named(first, width), self.named(second, width)
         holds = self.holds(test)
-        return None if holds is None else arithmetic.chosen(holds, a, b)
+        if holds is None or not isinstance(a, Same) or not isinstance(b, Same):
+            return None
+        return arithmetic.chosen(holds, a, b)

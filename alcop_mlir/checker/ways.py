@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Same
+from alcop_mlir.checker.arithmetic import Holds, Same, Value
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.instructions import ENDS, Instruction
-from alcop_mlir.checker.numbers_of_thread import Held, Way
+from alcop_mlir.checker.numbers_of_thread import Way
 from alcop_mlir.checker.terms import Clause, Division, Term
 from alcop_mlir.checker.thread import Thread
 from alcop_mlir.errors import CertificateError
@@ -90,11 +90,11 @@ class Ways:
         thread = self.thread
         thread.way = way
         for pc in range(block, self.flow.stop[block]):
-            thread.pc, ins = pc, self.flow.code[pc]
+            thread.state.pc, ins = pc, self.flow.code[pc]
             if last:
                 self.visit(ins)
             if not self.needed.isdisjoint(ins.results):
-                thread.execute(ins)
+                thread.run(ins)
         following = self.flow.next[block]
         ins = self.flow.code[self.flow.stop[block] - 1]
         test = thread.holds(thread.guard(ins))
@@ -133,6 +133,8 @@ class Ways:
                     met.clauses[key] = clause
         for name in first.registers:
             values = [w.registers.get(name) for w in ways]
+            if any(isinstance(v, Same) for v in values):
+                values = [self._number(name, v) for v in values]
             if name in self.needed:
                 alike = all(is_same(v, values[0]) for v in values)
                 found = (
@@ -141,13 +143,16 @@ class Ways:
                 met.registers[name] = found
         return met
 
+    def _number(self, name: str, value: Value) -> Value:
+        return self.thread.named(value, self.thread.kernel.width(name))
+
     def _one_of(
-        self, block: int, name: str, values: list[Held], ways: list[Way], met: Way
-    ) -> Held:
+        self, block: int, name: str, values: list[Value], ways: list[Way], met: Way
+    ) -> Value:
         """A register that holds one of several values."""
         numbers = [v for v in values if isinstance(v, Same)]
         if len(numbers) < len(values) or len(values) > _MOST_VALUES:
-            return self.thread.unknown(name, f"j{block}.{name}")
+            return self.thread.anything(name, f"j{block}.{name}")
         shared = {
             s: c
             for s, c in numbers[0].term.items()
@@ -206,7 +211,9 @@ class Ways:
         """What a turn adds to each register."""
         start, symbols = way.fork(), {}
         for name in sorted(self.changed[head]):
-            value = start.registers[name] = self.thread.unknown(name, f"h{head}.{name}")
+            value = start.registers[name] = self.thread.anything(
+                name, f"h{head}.{name}"
+            )
             if isinstance(value, Same):
                 symbols[name] = value
         before, self.thread.decides = self.thread.decides, False
@@ -215,7 +222,7 @@ class Ways:
         ends = [w for (_, to), w in edges.items() if to == head]
         steps: dict[str, Term] = {}
         for name, value in symbols.items():
-            left = [end.registers.get(name) for end in ends]
+            left = [self._number(name, end.registers.get(name)) for end in ends]
             adds = {
                 terms.frozen(terms.minus(v.term, value.term)): v
                 for v in left
@@ -243,11 +250,12 @@ class Ways:
         """What is known at the head, where steps are right."""
         start = way.fork()
         for name in self.changed[head]:
-            first, step = way.registers.get(name), self.steps[head].get(name)
+            first = self._number(name, way.registers.get(name))
+            step = self.steps[head].get(name)
             if isinstance(first, Same) and step is not None:
-                value: Held = self._counted(name, first, step, turn)
+                value: Value = self._counted(name, first, step, turn)
             else:
-                value = self.thread.unknown(name, f"h{head}.{name}")
+                value = self.thread.anything(name, f"h{head}.{name}")
             start.registers[name] = value
         return start
 
@@ -269,8 +277,9 @@ class Ways:
         after = self._head(head, way, terms.plus(turn, terms.number(1))).registers
         for name in self.steps[head]:
             for (_, to), end in edges.items():
-                if to == head and isinstance(way.registers.get(name), Same):
-                    if not is_same(end.registers.get(name), after[name]):
+                first, last = way.registers.get(name), end.registers.get(name)
+                if to == head and isinstance(self._number(name, first), Same):
+                    if not is_same(self._number(name, last), after[name]):
                         yield name
 
     def _before(self, head: int, turn: Term, start: Way, edges: _Edges) -> Clause:
@@ -291,7 +300,7 @@ class Ways:
         return found
 
 
-def is_same(one: Held, other: Held) -> bool:
+def is_same(one: Value, other: Value) -> bool:
     """Whether two are the same."""
     if one is other:
         return True
