@@ -228,6 +228,26 @@ def test_any_number_of_stages_gives_the_same_bits(stages: str, weights: str) -> 
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form(heads=32, m=1024, n=1024, k=128, d=128),
+        Form(heads=32, m=1024, n=1024, k=128, d=128, mask="causal"),
+        Form(heads=32, m=1000, n=1000, k=64, d=64),
+        Form(heads=12, m=128, n=128, k=64, d=64),
+        Form(heads=12, m=1000, n=1000, k=64, d=64, mask="causal"),
+        Form(heads=4, m=512, n=512, k=256, d=256, mask="window"),
+    ],
+    ids=str,
+)
+def test_tiles_are_chosen_so_that_slots_fit(form: Form) -> None:
+    """Keys and values of the first loop, which most tiles are in, are pipelined."""
+    chain, *_ = compiled(form.text()).function().kernels
+    shared = [one for one in chain.pipelines if one.level == "shared"]
+    assert len(shared) >= 2
+    assert all(one.stages == 2 for one in shared[:2])
+
+
 def test_columns_that_no_row_of_a_block_sees_are_not_read() -> None:
     """NaN in values beyond them does not matter."""
     form = Form(batch=1, heads=1, m=64, n=256, mask="causal")

@@ -152,15 +152,19 @@ def _possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
 
 
 def possible_tiles(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
-    """Tiles that fit a block: warps with rows of their own, and not half empty."""
+    """Tiles that fit a block, with rows for each warp.
+
+    There are two along the columns, if these are not few: one is copied while the
+    other is used.
+    """
     needed = -(-sizes.m // _ROWS)
     most_columns = _COLUMNS if sizes.d <= HELD_HEAD else _LONG_COLUMNS
     for warps in {min(most, needed) for most in _WARPS}:
         for columns in most_columns:
             tiles = ChainTiles(_ROWS, warps, columns)
-            is_wider = columns > _COLUMNS[-1] and columns >= 2 * sizes.n
+            is_alone = columns > _COLUMNS[-1] and 2 * columns > sizes.n
             fits = shared_bytes(sizes, tiles, 1) <= target.shared_bytes_per_block
-            if fits and not is_wider:
+            if fits and not is_alone:
                 yield tiles
 
 
