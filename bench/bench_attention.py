@@ -45,6 +45,11 @@ CASES = tuple(
 FURTHER = (
     Attention(HEADS, SIZE, 64, (64, 64), kind="bf16"),
     Attention(HEADS, SIZE, 64, (128, 64), 8),
+    # What is chosen where keys are many.
+    Attention(HEADS, SIZE, 64, (64, 128)),
+    Attention(HEADS, SIZE, 64, (64, 128), causal=True),
+    Attention(HEADS, SIZE, 64, (128, 128), 8),
+    Attention(HEADS, SIZE, 128, (128, 128), 8),
     Attention(HEADS, SIZE, 32, (64, 64)),
     Attention(HEADS, SIZE, 32, (128, 64)),
     Attention(HEADS, SIZE, 96, (64, 64)),
