@@ -26,9 +26,11 @@ _ROWS = MMA_F16_SHAPE[0]  # of a fragment, the least that a warp has
 # Each warp has 16 rows: with 32 of heads of 64 registers spill.
 _WARPS = (8, 4, 2)
 # Columns of weights in a tile: a warp holds 16 rows of them, and of accumulators of a
-# head, in up to 255 registers of a thread. With 64 columns and heads of 192 ptxas
-# spills up to 676 bytes; with 128 and heads of up to 128 none, but 80 with one of 96.
-_COLUMNS, _LONG_COLUMNS = (128, 64, 32), (32,)
+# head, in up to 255 registers of a thread. With 64 columns and heads of 192 ptxas 13.5
+# spills up to 676 bytes, with 128 and a mask up to 8 of heads of 80 and 424 of those of
+# 96; none of heads of 16 to 64, and of 128.
+_COLUMNS = (128, 64, 32)
+_SPILLED_HEADS = range(65, 128)  # with 128 columns
 _TIE = 1.04  # of the best time, as of contractions
 # Of a merge: the model is some 0.2 off where it was not fitted.
 _LEAST_GAIN = 1.25
@@ -158,14 +160,20 @@ def possible_tiles(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
     other is used.
     """
     needed = -(-sizes.m // _ROWS)
-    most_columns = _COLUMNS if sizes.d <= HELD_HEAD else _LONG_COLUMNS
     for warps in {min(most, needed) for most in _WARPS}:
-        for columns in most_columns:
+        for columns in _possible_columns(sizes):
             tiles = ChainTiles(_ROWS, warps, columns)
             is_alone = columns > _COLUMNS[-1] and 2 * columns > sizes.n
             fits = shared_bytes(sizes, tiles, 1) <= target.shared_bytes_per_block
             if fits and not is_alone:
                 yield tiles
+
+
+def _possible_columns(sizes: ChainSizes) -> tuple[int, ...]:
+    """Of tiles whose kernels spill no registers."""
+    if sizes.d > HELD_HEAD:
+        return _COLUMNS[2:]
+    return _COLUMNS[1:] if sizes.d in _SPILLED_HEADS else _COLUMNS
 
 
 def _smallest(sizes: ChainSizes) -> ChainTiles:
