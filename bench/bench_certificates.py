@@ -6,7 +6,8 @@
 Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen; all
 with --most 0), proves each, and prints a row per group: kernels, how many are proven,
 those of them in part (see docs/certificates.md), those of these whose accesses to
-global memory are not shown to be inside of arrays ("loose"), verdicts, CPU seconds of
+global memory are not shown to be inside of arrays ("loose"), those whose results are
+placed, verdicts, CPU seconds of
 the prover with the check of what it proved, of a check by itself, and bytes of
 certificates. What is not proven is listed below, with its reason. What was tried is
 written to FILE, and a run that was interrupted goes on.
@@ -50,6 +51,7 @@ def main() -> None:
     specs = chosen(given.target, given.group, given.most)
     rows = list(tried(specs, given.seconds, given.state))
     print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'loose':>6}", end="")
+    print(f"{'placed':>8}", end="")
     print(f"{'not':>5}", end="")
     print(f"{'outside':>8}{'median s':>10}{'most s':>8}{'check s':>8}{'bytes':>8}")
     for name in dict.fromkeys(row["group"] for row in rows):
@@ -57,7 +59,7 @@ def main() -> None:
     show("all", rows)
     print(
         *sorted(
-            f"{r['key']} {r['entry']}: {r['said']} {r['loose']}".rstrip()
+            f"{r['key']} {r['entry']}: {r['said']} {r['loose']} {r['misplaced']}"
             for r in rows
             if r["said"]
         ),
@@ -89,8 +91,11 @@ def show(name: str, rows: list[Row]) -> None:
     seconds = sorted(row["seconds"] for row in rows) or [0.0]
     checks, sizes = ([row[n] for row in rows] or [0] for n in ("check", "bytes"))
     loose = sum("bounded" in row["missing"] for row in rows)
+    placed = sum(bool(row["bytes"]) and not row["misplaced"] for row in rows)
     print(f"{name:<16}{len(rows):>8}{proven:>8}{counts['proven in part']:>6}", end="")
-    print(f"{loose:>6}{counts['not proven']:>5}{counts['outside']:>8}", end="")
+    print(
+        f"{loose:>6}{placed:>8}{counts['not proven']:>5}{counts['outside']:>8}", end=""
+    )
     print(f"{seconds[len(seconds) // 2]:>10.2f}{seconds[-1]:>8.2f}", end="")
     print(f"{max(checks):>8.2f}{max(sizes):>8}")
 
@@ -128,7 +133,7 @@ def verdicts(spec: Spec, seconds: float) -> Iterator[Row]:
         needs = dict(one.requirements)
         start = time.process_time()
         given = (one.name, one.threads, one.shared_bytes, needs, seconds)
-        report = certified(ptx, *given, one.promised)
+        report = certified(ptx, *given, one.promised, one.stated)
         proved = time.process_time()
         found = report.certificate
         if found is not None:
@@ -140,6 +145,7 @@ def verdicts(spec: Spec, seconds: float) -> Iterator[Row]:
             "said": "" if report.verdict == "proven" else report.verdict,
             "missing": list(report.missing),
             "loose": report.loose,
+            "misplaced": report.misplaced,
             "seconds": proved - start,
             "check": time.process_time() - proved,
             "bytes": 0 if found is None else len(stored([found])),

@@ -25,10 +25,12 @@ from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import named_sizes
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
+    MOST_ADDRESS,
     AtMost,
     Condition,
     Divisible,
     Kernel,
+    Pointer,
     SizeValue,
     Variant,
     block_counts,
@@ -252,6 +254,8 @@ def _requirements(
     """What the launch promises of the parameters that are sizes."""
     found: list[tuple[str, Requirement]] = []
     for name, argument in zip(parameters, kernel.arguments, strict=False):
+        if isinstance(argument, Pointer):
+            found.append((name, Requirement(0, MOST_ADDRESS)))
         if not isinstance(argument, SizeValue):
             continue
         size = argument.size

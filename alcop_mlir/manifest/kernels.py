@@ -14,6 +14,7 @@ from alcop_mlir.manifest.ranges import Count, Identifier, Positive
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.schedule import Schedule
 
+MOST_ADDRESS = 2**47 - 1  # of what a pointer points to: the canonical lower half
 Level = Literal["shared", "register"]
 Dim3 = tuple[int, int, int]  # along x, y, z
 

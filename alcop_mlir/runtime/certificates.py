@@ -16,7 +16,14 @@ from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.errors import CertificateError, ConfigError, LaunchError
 from alcop_mlir.extents import number
 from alcop_mlir.manifest.functions import Function
-from alcop_mlir.manifest.kernels import Kernel, SizeValue, Variant, number_of_blocks
+from alcop_mlir.manifest.kernels import (
+    MOST_ADDRESS,
+    Kernel,
+    Pointer,
+    SizeValue,
+    Variant,
+    number_of_blocks,
+)
 from alcop_mlir.manifest.promises import promises
 from alcop_mlir.manifest.statements import stated
 from alcop_mlir.runtime.bundle import Bundle
@@ -107,6 +114,10 @@ class Certificates:
             argument = values.get(name)
             if name in _AXES:
                 value = number_of_blocks(kernel.grid[_AXES.index(name)], sizes) - 1
+            elif isinstance(argument, Pointer):
+                name, value = f"the address of {argument.array}", MOST_ADDRESS
+                _check_size(name, 1, 0, MOST_ADDRESS, one["multiple"])
+                _check_size(name, 0, one["low"], one["high"], 1)
             elif isinstance(argument, SizeValue):
                 name, value = str(argument.size), number(argument.size, sizes)
             else:

@@ -22,6 +22,14 @@ from alcop_mlir.runtime.certificates import required_certificates
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import CASES, Case, matmul
 
+BATCH = """
+func.func @f(%A: memref<3x64x128xf16>, %B: memref<3x128x64xf16>,
+    %C: memref<3x64x64xf32>) {
+  linalg.batch_matmul ins(%A, %B : memref<3x64x128xf16>, memref<3x128x64xf16>)
+    outs(%C : memref<3x64x64xf32>)
+  return
+}
+"""
 PLAIN = CASES[0]  # nn f16 3,2
 LOAD = re.compile(r"(ldmatrix\S* \{[^}]*\}, \[%rd\d+)\];")
 COPY = re.compile(r"\tcp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd(\d+)\], 16;")
@@ -39,6 +47,7 @@ def verdict(case: Case, text: str) -> Report:
         PLAIN,
         CASES[6],  # a bias, and relu
         matmul("nn", 128, 128, 96, "block=64,64,32 warp=32,32 stages=2,1"),
+        Case("batch", BATCH, "block=32,32,32 warp=16,16 stages=2,1"),
         matmul("tn", 128, 64, 256, "block=64,64,32 warp=32,32 stages=3,2"),
         matmul("nt", 64, 128, 1024, "block=64,64,32 warp=32,32 stages=4,1 raster=2"),
     ],
@@ -217,27 +226,46 @@ def test_wrong_results_have_an_error_of_their_own() -> None:
         check(PLAIN.ptx, sealed(found))
 
 
+def launched(found: dict[str, Any]) -> None:
+    """Asks for a launch of the kernel with this certificate."""
+    listed = [{"entry": found["entry"], "certificate": sealed(found)}]
+    code = {
+        name: replace(one, certificates=stored(listed))
+        for name, one in PLAIN.bundle.code.items()
+    }
+    bundle = replace(PLAIN.bundle, code=code)
+    certificates = required_certificates(bundle)
+    assert certificates is not None
+    function = bundle.function()
+    (variant,) = function.launches[0].variants
+    certificates.check(function, [variant], variant.kernels, {})
+
+
 def test_the_launcher_wants_the_manifest_s_statement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is true, but of other results than those of the bundle, is refused."""
     found = placed()
     monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
-    for order in ("mn", "nm"):
-        found["placed"]["order"] = order
-        listed = [{"entry": found["entry"], "certificate": sealed(found)}]
-        code = {
-            name: replace(one, certificates=stored(listed))
-            for name, one in PLAIN.bundle.code.items()
-        }
-        bundle = replace(PLAIN.bundle, code=code)
-        certificates = required_certificates(bundle)
-        assert certificates is not None
-        function = bundle.function()
-        (variant,) = function.launches[0].variants
-        launch = (function, [variant], variant.kernels)
-        if order == "mn":
-            certificates.check(*launch, {})
-            continue
-        with pytest.raises(LaunchError, match="for other results"):
-            certificates.check(*launch, {})
+    launched(found)
+    found["placed"]["order"] = "nm"
+    with pytest.raises(LaunchError, match="for other results"):
+        launched(found)
+
+
+def test_the_launcher_refuses_a_requirement_of_an_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of pointers a certificate may require that they are addresses, and no more."""
+    found = placed()
+    assert {o["parameter"] for o in found["requires"]} >= {"f_param_0"}
+    monkeypatch.setenv("ALCOP_REQUIRE_CERTIFICATE", "1")
+    (least,) = (o for o in found["requires"] if o["parameter"] == "f_param_0")
+    for name, value in (("low", 16), ("high", 2**40)):
+        with pytest.raises(LaunchError, match="requires the address of arg0"):
+            launched(changed(found, {**least, name: value}))
+
+
+def changed(found: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
+    rest = [o for o in found["requires"] if o["parameter"] != one["parameter"]]
+    return {**found, "requires": [*rest, one]}
