@@ -66,13 +66,27 @@ def _multiplied(
     if "wide" in parts:
         result, out = (first * second).astype(np.uint64), 2 * width
     elif "hi" in parts:
-        wide = [int(x) * int(y) >> width for x, y in zip(first, second, strict=True)]
-        result = np.array([w & ((1 << width) - 1) for w in wide], np.uint64)
+        result = _high_half(first, second, width)
     else:
         result = values[0] * values[1]
     if parts[0] == "mad":
         result = result + values[2]
     return Exact(masked(result, out))
+
+
+def _high_half(first: np.ndarray, second: np.ndarray, width: int) -> np.ndarray:
+    """The upper half of `first * second`, of wide numbers by halves of these."""
+    if width < 64:
+        return (first * second >> width).astype(np.uint64)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a, b = first.astype(np.uint64), second.astype(np.uint64)
+    upper, lower = (a >> half) * (b & low), (a & low) * (b & low)
+    middle = upper + (lower >> half)
+    other = (a & low) * (b >> half) + (middle & low)
+    found = (a >> half) * (b >> half) + (middle >> half) + (other >> half)
+    if first.dtype == np.int64:
+        found = found - np.where(first < 0, b, 0) - np.where(second < 0, a, 0)
+    return found
 
 
 def _converted(types: list[tuple[str, int]], lanes: Lanes) -> Exact:
@@ -111,11 +125,16 @@ def _remainder(numbers, values, width, is_signed):
     return None if quotient is None else numbers[0] - quotient * numbers[1]
 
 
+def _only(lanes: Lanes) -> int | None:
+    """The lowest byte, where all lanes have the same number."""
+    return int(lanes.flat[0]) & 0xFF if (lanes == lanes.flat[0]).all() else None
+
+
 def _extracted(numbers, values, width, is_signed):
     """`bfe` with the same place and length in all lanes."""
-    if not ((values[1] == values[1][0]).all() and (values[2] == values[2][0]).all()):
+    place, length = _only(values[1]), _only(values[2])
+    if place is None or length is None:
         return None
-    place, length = int(values[1][0]) & 0xFF, int(values[2][0]) & 0xFF
     if place + length > width:
         return None
     field = (masked(values[0], width) >> np.uint64(place)) & np.uint64(
@@ -126,9 +145,9 @@ def _extracted(numbers, values, width, is_signed):
 
 def _inserted(numbers, values, width, is_signed):
     """`bfi` with the same place and length in all lanes."""
-    if not ((values[2] == values[2][0]).all() and (values[3] == values[3][0]).all()):
+    place, length = _only(values[2]), _only(values[3])
+    if place is None or length is None:
         return None
-    place, length = int(values[2][0]) & 0xFF, int(values[3][0]) & 0xFF
     if place + length > width:
         return None
     mask = np.uint64(((1 << length) - 1) << place)
@@ -138,8 +157,8 @@ def _inserted(numbers, values, width, is_signed):
 def _logic(numbers, values, width, is_signed):
     """`lop3`: any function of three bits, by its table of eight."""
     a, b, c = values[:3]
-    table = int(values[3][0])
-    result = np.zeros_like(a)
+    table = int(values[3].flat[0])
+    result = np.zeros(np.broadcast(a, b, c).shape, np.uint64)
     for row in range(8):
         if table >> row & 1:
             x = a if row & 4 else ~a

@@ -97,7 +97,7 @@ def signed(lanes: Lanes, width: int) -> np.ndarray:
 
 def masked(lanes: np.ndarray, width: int) -> Lanes:
     """The lowest bits."""
-    lanes = lanes.astype(np.uint64)
+    lanes = lanes.astype(np.uint64, copy=False)
     return lanes if width == 64 else lanes & np.uint64((1 << width) - 1)
 
 

@@ -100,7 +100,7 @@ def signed(lanes: np.ndarray, width: int) -> np.ndarray:
 
 def is_equal(lanes: np.ndarray) -> bool:
     """Whether all threads have the same."""
-    return bool((lanes == lanes[0]).all())
+    return bool((lanes == lanes.flat[0]).all())
 
 
 def same(value: Value, width: int) -> Same | None:
@@ -167,8 +167,8 @@ def _multiplied(parts: list[str], v: list[np.ndarray], width: int, read) -> np.n
     a, b = read(v[0], width), read(v[1], width)
     out = 2 * width if "wide" in parts else width
     if "hi" in parts:
-        high = [int(x) * int(y) >> width for x, y in zip(a, b, strict=True)]
-        found = np.array([h % 2**width for h in high], np.uint64)
+        high = a.astype(object) * b.astype(object) >> width
+        found = (high % 2**width).astype(np.uint64)
     else:
         found = (a * b).astype(np.uint64)
     if parts[0] == "mad":
@@ -191,9 +191,9 @@ def _bits(
 ) -> np.ndarray | None:
     """`bfe`, `bfi` with one place and length; `lop3` by its table."""
     if name == "lop3":
-        found = np.zeros_like(v[0])
+        found = np.zeros(np.broadcast(*v[:3]).shape, np.uint64)
         for row in range(8):
-            if int(v[3][0]) >> row & 1:
+            if int(v[3].flat[0]) >> row & 1:
                 bits = (
                     one if row >> (2 - i) & 1 else ~one for i, one in enumerate(v[:3])
                 )
@@ -202,7 +202,7 @@ def _bits(
         return unsigned(found, width)
     if not (is_equal(v[-1]) and is_equal(v[-2])):
         return None
-    place, length = int(v[-2][0]) % 256, int(v[-1][0]) % 256
+    place, length = int(v[-2].flat[0]) % 256, int(v[-1].flat[0]) % 256
     if place + length > width:
         return None
     mask = np.uint64(2**length - 1)

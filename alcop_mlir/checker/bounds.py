@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from alcop_mlir.checker import terms
+from alcop_mlir.checker.accesses import (
+    is_global,
+    most_bytes,
+    needed,
+    place_of,
+    source_size,
+    step_of,
+)
 from alcop_mlir.checker.arithmetic import Same
+from alcop_mlir.checker.every_thread import EveryThread
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import (
-    NUMBER,
-    PLACE,
-    Instruction,
-    integer,
-    names_in,
-)
+from alcop_mlir.checker.instructions import Instruction
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.checker.text import Kernel
 from alcop_mlir.checker.thread import Thread
 from alcop_mlir.checker.ways import Ways
 from alcop_mlir.errors import CertificateError
-
-_MEMORY = ("ld", "ldu", "st", "atom", "red")
-_HARMLESS = set(
-    "cvta isspacep mov prefetch prefetchu discard applypriority createpolicy membar "
-    "fence".split()
-)
 
 
 def check_bounds(
@@ -33,52 +30,24 @@ def check_bounds(
     """CertificateError where an access is not inside; whether it is assumed that
     counters do not wrap around.
     """
-    if not any(map(_is_global, kernel.code)):
+    if not any(map(is_global, kernel.code)):
+        return False
+    if given.by_numbers:
+        EveryThread(flow, threads, given).run()
         return False
     thread = Thread(kernel, threads, given, answers)
 
     def visit(ins: Instruction) -> None:
-        if _is_global(ins) and not _is_inside(thread, ins):
+        if is_global(ins) and not _is_inside(thread, ins):
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
 
-    ways = Ways(thread, flow, _needed(kernel), visit)
+    ways = Ways(thread, flow, needed(kernel), visit)
     ways.run()
     return ways.assumes_no_wrap
 
 
-def _is_global(ins: Instruction) -> bool:
-    """Whether it may access global memory."""
-    if ins.parts[0] in _HARMLESS:
-        return False
-    return "global" in ins.parts or ins.is_generic or ins.parts[0] == "call"
-
-
-def _needed(kernel: Kernel) -> set[str]:
-    """Registers of which addresses, sizes and guards are computed."""
-    names: set[str] = set()
-    for ins in kernel.code:
-        if _is_global(ins):
-            places = [o for o in ins.operands if o.startswith("[")]
-            sizes = ins.operands[3:] if ins.parts[0] == "cp" else ()
-            names.update(n for one in (*places, *sizes) for n in names_in(one))
-        if ins.guard and (ins.parts[0] == "bra" or _is_global(ins)):
-            names.add(ins.guard)
-    grows = True
-    while grows:
-        before = len(names)
-        for ins in reversed(kernel.code):
-            if ins.parts[0] != "ld" and not names.isdisjoint(ins.results):
-                names |= ins.reads - {""}
-        grows = len(names) > before
-    return names
-
-
 def _is_inside(thread: Thread, ins: Instruction) -> bool:
-    is_copy = ins.parts[:2] == ["cp", "async"] and ins.parts[2] in ("ca", "cg")
-    places = [PLACE.fullmatch(o) for o in ins.operands if o.startswith("[")]
-    if ("async" in ins.parts or ins.parts[0] not in _MEMORY) and not is_copy:
-        return False
-    place = places[int(is_copy)] if len(places) > is_copy else None
+    place = place_of(ins)
     address = None if place is None else thread.value(place[1])
     if place is None or not isinstance(address, Same):
         return False
@@ -86,8 +55,7 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
     if len(pointers) != 1 or address.term[pointers[0]] != 1:
         return False
     bytes_, lengths = thread.given.arrays[pointers[0][1:]]
-    step = integer((place[2] or place[3] or "0").replace(" ", ""))
-    offset = terms.plus(address.term, {pointers[0]: -1, "": step})
+    offset = terms.plus(address.term, {pointers[0]: -1, "": step_of(place)})
     guard = thread.holds(thread.guard(ins))
     runs: Clause = [[]] if guard is None else guard.true
     size, when = _size(thread, ins)
@@ -104,15 +72,9 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
 
 def _size(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     """How many bytes it accesses, and when it does."""
-    if ins.parts[0] != "cp":
-        count = next((int(p[1:]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
-        return terms.number(max(ins.width // 8, 1) * count), [[]]
-    whole = ins.operands[2]
-    size = terms.number(integer(whole) if NUMBER.fullmatch(whole) else 16)
-    is_hinted = any("cache_hint" in part for part in ins.parts)
-    others = ins.operands[3 : len(ins.operands) - is_hinted]
-    width = thread.kernel.width(others[0]) if others else 0
-    value = thread.named(thread.value(others[0]), width) if others else None
+    size, source = terms.number(most_bytes(ins)), source_size(ins)
+    width = thread.kernel.width(source) if source else 0
+    value = thread.named(thread.value(source), width) if source else None
     if isinstance(value, Same):
         return (value.term, [[]]) if value.low >= 0 else (size, [[]])
     ignored = thread.holds(value)

@@ -54,6 +54,8 @@ class Promises:
     sizes:  low, high and what divides them
     grid:   numbers that are multiplied, each with what it is divided by, rounded up
     facts:  numbers that are not negative
+
+    by_numbers: whether accesses are looked at in each thread, as no size is unknown
     """
 
     arrays: dict[str, tuple[Polynomial, list[Polynomial]]]
@@ -61,6 +63,7 @@ class Promises:
     sizes: dict[str, tuple[int, int, int]]
     grid: dict[str, list[tuple[Polynomial, int]]]
     facts: list[Polynomial]
+    by_numbers: bool
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,7 @@ _PROMISES: dict[str, _Read] = {
     "sizes": _named(str, _range),
     "grid": _named(_axis, _list(_COUNT)),
     "facts": _list(_POLYNOMIAL),
+    "by_numbers": bool,
 }
 _MEMBERS: dict[str, _Read] = {
     "ptx_sha256": str,

@@ -37,9 +37,10 @@ class Way:
 
     def assume(self, clause: Clause) -> None:
         """One of the alternatives holds."""
-        if len(clause) == 1:
-            self.know(clause[0])
-        elif clause:
+        if not clause:
+            return
+        self.know([f for f in clause[0] if all(f in one for one in clause[1:])])
+        if len(clause) > 1:
             self.clauses[terms.clause_text(clause)] = clause
 
     def know(self, facts: list[Term]) -> None:

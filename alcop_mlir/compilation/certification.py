@@ -135,7 +135,8 @@ def _with_bounds(
         return report
     assumed = sorted({*found["assumes"], *bounds.assumed})
     assumptions = dict.fromkeys((*report.assumptions, *assumed))
-    whole = sealed({**found, "bounds": given.to_json(), "assumes": assumed})
+    promised = {**given.to_json(), "by_numbers": bounds.by_numbers}
+    whole = sealed({**found, "bounds": promised, "assumes": assumed})
     return replace(report, certificate=whole, assumptions=tuple(assumptions))
 
 

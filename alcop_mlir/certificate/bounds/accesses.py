@@ -6,27 +6,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from alcop_mlir.certificate.bounds.every_thread import EveryThread, NotKnown
+from alcop_mlir.certificate.bounds.instructions import (
+    accesses_global,
+    address_of,
+    most_bytes,
+    needed,
+    source_size,
+)
 from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
 from alcop_mlir.certificate.bounds.thread import Thread
 from alcop_mlir.certificate.bounds.ways import Ways
 from alcop_mlir.certificate.linear import Linear, constant
-from alcop_mlir.certificate.program import Code, is_generic, registers
-from alcop_mlir.certificate.values import Truth, Uniform, width_of
+from alcop_mlir.certificate.program import Code
+from alcop_mlir.certificate.values import Truth, Uniform
 from alcop_mlir.certificate.verdicts import Outside
-from alcop_mlir.runtime.emulator.ptx.syntax import (
-    Address,
-    Instruction,
-    Integer,
-    Module,
-    Name,
-)
+from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Module, Name
 
-_MEMORY = ("ld", "ldu", "st", "atom", "red")
-# They name a state space, or an address, and access nothing.
-_HARMLESS = (
-    "cvta isspacep mov prefetch prefetchu discard applypriority createpolicy membar "
-    "fence".split()
-)
+_FEW = 1 << 16  # threads that are gone through one by one before anything else
 
 
 @dataclass(frozen=True)
@@ -41,24 +38,6 @@ class Loose:
         return f"line {self.line}: {self.why}: {self.text}"
 
 
-def accesses_global(ins: Instruction) -> bool:
-    """Whether it may access global memory, at an address of a register."""
-    if ins.parts[0] in _HARMLESS:
-        return False
-    return "global" in ins.parts or is_generic(ins) or ins.parts[0] == "call"
-
-
-def address_of(ins: Instruction) -> Address | None:
-    """Of the access to global memory; None where it is of a kind that is not known."""
-    is_copy = ins.parts[:2] == ("cp", "async") and ins.parts[2] in ("ca", "cg")
-    if ins.parts[0] not in _MEMORY and not is_copy:
-        return None
-    if "async" in ins.parts and not is_copy:
-        return None
-    places = [one for one in ins.operands if isinstance(one, Address)]
-    return places[1 if is_copy else 0] if len(places) > is_copy else None
-
-
 def bounds_of(
     module: Module, entry: str, threads: int, given: Preconditions, seconds: float
 ) -> Bounds:
@@ -67,22 +46,29 @@ def bounds_of(
 
 
 class Bounds:
-    """Shows it of one kernel.
+    """Shows it of one kernel: of one that takes no sizes by the numbers of all threads,
+    if those are few; else by terms; and by numbers at last.
 
     loose: what it cannot show, by instruction
+    shown: what it can
     why:   the first of that, or why nothing is shown
+    by_numbers: whether that is how it was shown
     """
 
     def __init__(
         self, code: Code, threads: int, given: Preconditions, seconds: float = 120
     ):
         self.code = code
-        self.why = ""
+        self.why, self.by_numbers, self._stops = "", False, False
         self._limit = time.monotonic() + seconds
         self.thread = Thread(code, threads, given)
         self.loose: dict[int, Loose] = {}
-        self.shown = 0
-        self.ways = Ways(self.thread, self._needed(), self._visit)
+        self.shown: set[int] = set()
+        self.accesses = {
+            pc for pc, ins in enumerate(code.instructions) if accesses_global(ins)
+        }
+        self.needed = needed(code)
+        self.ways = Ways(self.thread, self.needed, self._visit)
 
     @property
     def assumed(self) -> set[str]:
@@ -91,46 +77,56 @@ class Bounds:
 
     def run(self) -> bool:
         """Whether all are."""
-        if any(map(accesses_global, self.code.instructions)):
-            try:
-                self.ways.run()
-            except Outside as outside:
-                self.why = str(outside)
-                return False
-        self.why = next(map(str, self.loose.values()), "")
-        return not self.loose
+        if not self.accesses:
+            return True
+        every = self._every_thread()
+        if every is not None and every.threads <= _FEW:
+            self.by_numbers = self._is_inside(every)
+            every = None
+        if not self.by_numbers:
+            self._by_terms(every is not None)
+        if self.why and every is not None:
+            self.by_numbers = self._is_inside(every)
+        return not self.why
 
-    def _needed(self) -> set[str]:
-        """Registers that addresses, sizes and guards of accesses are computed of."""
-        names: set[str] = set()
-        for ins in self.code.instructions:
-            if accesses_global(ins):
-                places = [o for o in ins.operands if isinstance(o, Address)]
-                sizes = ins.operands[3:] if ins.parts[0] == "cp" else ()
-                for operand in (*places, *sizes):
-                    names.update(registers(operand))
-            if ins.guard and (ins.parts[0] == "bra" or accesses_global(ins)):
-                names.add(ins.guard[0])
-        is_open = True
-        while is_open:
-            before = len(names)
-            for pc in range(self.code.end - 1, -1, -1):
-                ins = self.code.instructions[pc]
-                if ins.parts[0] != "ld" and not names.isdisjoint(self.code.written[pc]):
-                    names.update(self.code.read[pc])
-            is_open = len(names) > before
-        return names
+    def _every_thread(self) -> EveryThread | None:
+        task = (self.code, self.thread.threads, self.thread.given)
+        try:
+            return EveryThread(*task, self.needed, self.accesses)
+        except NotKnown:
+            return None
+
+    def _by_terms(self, stops: bool) -> None:
+        """Of one thread that stands for all; `stops` at what is not shown."""
+        self._stops, self.why = stops, ""
+        try:
+            self.ways.run()
+        except Outside as outside:
+            self.why = str(outside)
+        self.why = next(map(str, self.loose.values()), self.why)
+
+    def _is_inside(self, every: EveryThread) -> bool:
+        """By the numbers of all; what depends on others says nothing."""
+        try:
+            every.run()
+        except NotKnown:
+            return False
+        if not every.lost:
+            self.why, self.loose, self.shown = "", {}, every.met
+        return not every.lost
 
     def _visit(self, ins: Instruction) -> None:
-        if not accesses_global(ins):
+        if self.thread.pc not in self.accesses:
             return
         if time.monotonic() > self._limit:
             raise Outside("the time for the proof has passed")
         why = self._why_not(ins)
-        if why:
-            self.loose[self.thread.pc] = Loose(ins.line, ins.text, why)
-        else:
-            self.shown += 1
+        if not why:
+            self.shown.add(self.thread.pc)
+            return
+        self.loose[self.thread.pc] = Loose(ins.line, ins.text, why)
+        if self._stops:
+            raise Outside("numbers may say more")
 
     def _why_not(self, ins: Instruction) -> str:
         """Why the access is not shown to be in bounds; empty where it is."""
@@ -174,15 +170,8 @@ class Bounds:
         self, ins: Instruction
     ) -> Iterator[tuple[Linear, tuple[tuple[Linear, ...], ...]]]:
         """Bytes that are accessed, and when."""
-        if ins.parts[0] != "cp":
-            count = next((int(p[1:]) for p in ins.parts if p in ("v2", "v4", "v8")), 1)
-            yield constant(max(width_of(ins.parts[-1]) // 8, 1) * count), ((),)
-            return
-        size = ins.operands[2]
-        bytes_ = constant(size.value if isinstance(size, Integer) else 16)
-        is_hinted = any("cache_hint" in part for part in ins.parts)
-        others = ins.operands[3 : len(ins.operands) - is_hinted]
-        value = self.thread.value(others[0], 32) if others else None
+        bytes_, given = constant(most_bytes(ins)), source_size(ins)
+        value = None if given is None else self.thread.value(given, 32)
         if isinstance(value, Truth):  # the source is ignored
             yield bytes_, value.condition.false
         elif isinstance(value, Uniform) and value.low >= 0:

@@ -59,12 +59,17 @@ class ProductRefuter(Refuter):
             for one in query
         )
 
+    def contradicts(
+        self, query: _Facts, facts: Iterable[Linear], clauses: Iterable[Clause]
+    ) -> bool:
+        """Whether what is near to the query contradicts it."""
+        return self._is_never(list(facts), list(clauses), query, _ROUNDS[:2])
+
     def follows(
         self, fact: Linear, facts: Iterable[Linear], clauses: Iterable[Clause]
     ) -> bool:
         """Whether a fact follows from what is near to it."""
-        query = at_least(fact).false[0]
-        return self._is_never(list(facts), list(clauses), query, _ROUNDS[:2])
+        return self.contradicts(at_least(fact).false[0], facts, clauses)
 
     def _is_never(
         self,
@@ -102,7 +107,8 @@ class ProductRefuter(Refuter):
         )
         if not names:
             return False
-        rows = np.unique(np.stack([symbols.atoms[n] for n in names], axis=1), axis=0)
+        lanes = np.stack([symbols.atoms[n] for n in names], axis=1)
+        rows = np.unique(lanes[self._where((*query, *facts))], axis=0)
         for row in rows.tolist():
             values = {n: constant(x) for n, x in zip(names, row, strict=True)}
             known = [symbols.replaced(f, values) for f in found]
@@ -111,16 +117,21 @@ class ProductRefuter(Refuter):
                 return False
         return True
 
+    def _where(self, facts: Iterable[Linear]) -> np.ndarray:
+        """The threads in which those facts hold that say something of threads alone."""
+        where = np.ones(self.symbols.threads, bool)
+        for fact in facts:
+            numbers = self.symbols.in_threads(fact)
+            if numbers is not None:
+                where &= numbers >= 0
+        return where
+
     def _of_threads(self, facts: list[Linear], query: _Facts) -> _Facts | None:
         """What the query says of the threads in which facts may hold; None where there
         is none.
         """
         symbols = self.symbols
-        known = (symbols.in_threads(f) for f in (*query, *facts))
-        where = np.ones(symbols.threads, bool)
-        for numbers in known:
-            if numbers is not None:
-                where &= numbers >= 0
+        where = self._where((*query, *facts))
         if where.all():
             return ()
         if not where.any():

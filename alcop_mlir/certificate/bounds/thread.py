@@ -59,9 +59,12 @@ class Way:
 
     def assume(self, clause: Clause) -> None:
         """One of the alternatives holds."""
-        if len(clause) == 1:
-            self.facts.update(dict.fromkeys(f for f in clause[0] if f.terms))
-        elif clause:
+        if not clause:
+            return
+        first, *rest = clause
+        shared = [f for f in first if all(f in one for one in rest)]
+        self.facts.update(dict.fromkeys(f for f in shared if f.terms))
+        if rest:
             self.clauses[clause] = None
 
 
@@ -108,6 +111,12 @@ class Thread:
         if not self.decides:
             return False
         return self.refuter.refuted(self.way.facts, self.way.clauses, clause)
+
+    def clashes(self, facts: tuple[Linear, ...]) -> bool:
+        """The same of facts, without a look at each thread."""
+        if not self.decides:
+            return False
+        return self.refuter.contradicts(facts, self.way.facts, self.way.clauses)
 
     # Operands.
 

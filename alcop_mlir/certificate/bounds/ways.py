@@ -110,10 +110,10 @@ class Ways:
         return found
 
     def _left(self, clause: Clause) -> Clause:
-        """The alternatives that may hold."""
+        """The alternatives that may hold, as far as that is soon known."""
         if len(clause) < 2:
             return clause
-        return tuple(one for one in clause if not self.thread.refuted((one,)))
+        return tuple(one for one in clause if not self.thread.clashes(one))
 
     # Where ways meet.
 

@@ -1,0 +1,235 @@
+"""Accesses to global memory in each thread of each block, where no size is unknown.
+
+A number is an array along blocks in z, y and x, and threads, as far as these decide it.
+Threads that part ways are run one after the other, those at the earliest block first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from alcop_mlir.checker import arithmetic, predicates
+from alcop_mlir.checker.accesses import (
+    is_global,
+    most_bytes,
+    needed,
+    place_of,
+    source_size,
+    step_of,
+)
+from alcop_mlir.checker.arithmetic import Unknown, types_of
+from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import Polynomial, Promises
+from alcop_mlir.checker.instructions import ENDS, NUMBER, PLACE, Instruction, integer
+from alcop_mlir.checker.registers import WARP
+from alcop_mlir.errors import CertificateError
+
+_MOST_LANES, _MOST_WORK, _LEAST_WORK = 1 << 22, 1 << 28, 1 << 12
+_SHAPE = (1, 1, 1, 1)
+# An address with something added: the operation, and the operand that is the address.
+_MOVES = (("add", 0), ("add", 1), ("sub", 0), ("mad", 2))
+_ALL, _NO = np.ones(_SHAPE, bool), np.zeros(_SHAPE, bool)
+
+
+@dataclass(eq=False)
+class Number:
+    """What a register holds where it is `known`; as bytes behind the pointer `base`,
+    if that is one.
+    """
+
+    lanes: np.ndarray
+    base: str
+    known: np.ndarray
+
+
+_NOTHING = Number(np.zeros(_SHAPE, np.uint64), "", _NO)
+
+
+class EveryThread:
+    """Runs them all."""
+
+    def __init__(self, flow: Flow, threads: int, given: Promises):
+        self.flow, self.needed = flow, needed(flow.kernel)
+        self.arrays = {
+            name: _number(bytes_) if all(map(_number, lengths)) else 0
+            for name, (bytes_, lengths) in given.arrays.items()
+        }
+        axes = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
+        if not given.grid.keys() >= set(axes):
+            raise CertificateError("the number of blocks is not known")
+        blocks = [prod(-(-_number(n) // by) for n, by in given.grid[a]) for a in axes]
+        if prod(blocks) * threads > _MOST_LANES:
+            raise CertificateError("more threads than can be gone through one by one")
+        thread = _along(threads, 3)
+        lanes = {"%tid.x": thread, "%laneid": thread % np.uint64(WARP)}
+        sizes = {"%tid.y": 0, "%tid.z": 0, "%ntid.y": 1, "%ntid.z": 1}
+        for place, (axis, count) in enumerate(zip("xyz", blocks, strict=True)):
+            lanes[f"%ctaid.{axis}"] = _along(count, 2 - place)
+            sizes[f"%nctaid.{axis}"] = count
+        lanes |= {n: _same(one) for n, one in {"%ntid.x": threads, **sizes}.items()}
+        self.held = {name: Number(one, "", _ALL) for name, one in lanes.items()}
+        self.waiting = {0: _ALL} if all(blocks) else {}
+        self.active, self.work = _ALL, 0
+
+    def run(self) -> None:
+        """To the end of all; CertificateError where an access may be outside."""
+        while self.waiting:
+            block = min(self.waiting)
+            self.active = self.waiting.pop(block)
+            for ins in self.flow.code[block : self.flow.stop[block]]:
+                if is_global(ins):
+                    self._look(ins)
+                if not self.needed.isdisjoint(ins.results):
+                    value = self._made(ins) if len(ins.results) == 1 else _NOTHING
+                    for name in ins.results:
+                        self._write(ins, name, value)
+            self._go_on(block)
+
+    def _go_on(self, block: int) -> None:
+        """To the blocks behind one."""
+        ins, following = (
+            self.flow.code[self.flow.stop[block] - 1],
+            self.flow.next[block],
+        )
+        masks = [self.active]
+        if len(following) > 1:
+            test = self._guard(ins)
+            if (self.active & ~test.known).any():
+                raise CertificateError(f"nobody knows who goes on: {ins.opcode}")
+            holds = (test.lanes != 0) ^ (ins.parts[0] in ENDS)
+            masks = [self.active & holds, self.active & ~holds]
+        for one, mask in zip(following, masks, strict=True):
+            self._spend(mask)
+            if one != self.flow.end and mask.any():
+                self.waiting[one] = mask | self.waiting.get(one, _NO)
+
+    def _spend(self, lanes: np.ndarray) -> None:
+        self.work += max(lanes.size, _LEAST_WORK)
+        if self.work > _MOST_WORK:
+            raise CertificateError("it takes too long to go through all threads")
+
+    def value(self, operand: str, width: int) -> Number:
+        """What an operand holds."""
+        if NUMBER.fullmatch(operand):
+            return Number(_same(integer(operand) % 2**width), "", _ALL)
+        if operand.startswith("!"):
+            found = self.value(operand[1:].strip(), 1)
+            return Number((found.lanes == 0).astype(np.uint64), "", found.known)
+        return self.held.get(operand, _NOTHING)
+
+    def _guard(self, ins: Instruction) -> Number:
+        if not ins.guard:
+            return Number(_same(1), "", _ALL)
+        return self.value("!" * ins.is_negated + ins.guard, 1)
+
+    def _write(self, ins: Instruction, name: str, value: Number) -> None:
+        self._spend(value.lanes)
+        test, old = self._guard(ins), self.held.get(name, _NOTHING)
+        here = self.active & (test.lanes != 0)
+        if (self.active & ~test.known).any():
+            here, value = self.active, _NOTHING
+        if not here.all() and value.base != old.base:
+            value, old = _of_one_base(value, old)
+        lanes = np.where(here, value.lanes, old.lanes)
+        self.held[name] = Number(
+            lanes, value.base, np.where(here, value.known, old.known)
+        )
+
+    def _made(self, ins: Instruction) -> Number:
+        """What it computes."""
+        name, last = ins.parts[0], ins.parts[-1]
+        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        own = self.flow.kernel.width(ins.results[0])
+        if name == "ld":
+            return self._loaded(ins, width == own == 64)
+        v = [self.value(one, width) for one in ins.operands[1:]]
+        known, bases = _ALL, [one.base for one in v]
+        for one in v:
+            known = known & one.known
+        if name in ("mov", "cvta") and len(v) == 1:
+            return v[0]
+        if name == "selp":
+            lanes = np.where(v[2].lanes != 0, v[0].lanes, v[1].lanes)
+            return Number(lanes, bases[0], known if bases[0] == bases[1] else _NO)
+        if any(bases):
+            moved = [place for place, base in enumerate(bases) if base]
+            if own != 64 or (name, *moved) not in _MOVES:
+                return _NOTHING
+        lanes = self._lanes(ins, [one.lanes for one in v], own)
+        return (
+            _NOTHING if lanes is None else Number(lanes, max(bases, default=""), known)
+        )
+
+    def _lanes(self, ins: Instruction, v: list, own: int) -> np.ndarray | None:
+        kinds = types_of(ins.parts)
+        try:
+            if ins.parts[0] == "setp":
+                found = predicates.compared(ins.parts, *v) if len(v) == 2 else None
+            elif ins.parts[-1] == "pred":
+                found = predicates.logic(ins.parts[0], v)
+            else:
+                wide = 2 if "wide" in ins.parts else 1
+                is_whole = bool(kinds) and own == kinds[0][1] * wide
+                found = arithmetic.exact(ins.parts, v) if is_whole else None
+        except (Unknown, KeyError):
+            return None
+        return found if isinstance(found, np.ndarray) else None
+
+    def _loaded(self, ins: Instruction, is_whole: bool) -> Number:
+        place = PLACE.fullmatch(ins.operands[1])
+        is_plain = "param" in ins.parts and ins.parts[-1][0] != "f" and is_whole
+        if place is None or not is_plain or place[2] or place[3]:
+            return _NOTHING
+        return Number(_same(0), place[1], _ALL) if place[1] in self.arrays else _NOTHING
+
+    def _look(self, ins: Instruction) -> None:
+        """CertificateError where an access may be outside."""
+        test, size, place = self._guard(ins), self._size(ins), place_of(ins)
+        runs = self.active & ((test.lanes != 0) | ~test.known) & (size > 0)
+        self._spend(runs)
+        address = _NOTHING if place is None else self.value(place[1], 64)
+        if place is None or not address.base or (runs & ~address.known).any():
+            raise CertificateError(f"an address is not known: {ins.opcode}")
+        offset = address.lanes.view(np.int64) + step_of(place)
+        room = self.arrays[address.base] - size
+        if (runs & ((offset < 0) | (offset > room))).any():
+            raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
+
+    def _size(self, ins: Instruction) -> np.ndarray:
+        """How many bytes each thread accesses."""
+        size, source = most_bytes(ins), source_size(ins)
+        if not source:
+            return np.full(_SHAPE, size, np.int64)
+        value = self.value(source, 32)
+        if source.startswith("%") and self.flow.kernel.width(source) == 1:
+            lanes = np.where(value.lanes != 0, 0, size)
+        else:
+            lanes = arithmetic.unsigned(value.lanes, 32).astype(np.int64)
+        return np.where(value.known, lanes, size)
+
+
+def _number(value: Polynomial) -> int:
+    if any(names for _, names in value):
+        raise CertificateError("a size is not known")
+    return sum(factor for factor, _ in value)
+
+
+def _same(number: int) -> np.ndarray:
+    return np.full(_SHAPE, number, np.uint64)
+
+
+def _along(count: int, axis: int) -> np.ndarray:
+    shape = [1] * axis + [count] + [1] * (3 - axis)
+    return np.arange(count, dtype=np.uint64).reshape(shape)
+
+
+def _of_one_base(new: Number, old: Number) -> tuple[Number, Number]:
+    """Nothing of both, unless the one is known nowhere."""
+    if not old.known.any():
+        return new, Number(old.lanes, new.base, _NO)
+    if not new.known.any():
+        return Number(new.lanes, old.base, _NO), old
+    return _NOTHING, _NOTHING
