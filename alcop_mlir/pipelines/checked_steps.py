@@ -24,7 +24,7 @@ from alcop_mlir.verifier.violations import Violation
 # After these passes the pipelines in the IR are complete, and in scf loops.
 CHECKED_AFTER = frozenset(
     "alcop-expand-pipelines alcop-place-waits alcop-make-async "
-    "alcop-distribute-copies alcop-unroll-steady-state".split()
+    "alcop-distribute-copies alcop-unroll-steady-state alcop-drop-last-waits".split()
 )
 # After these warps may have roles, or wgmma are instructions.
 RINGS_AFTER = frozenset(
@@ -40,7 +40,8 @@ PLANNED_AFTER = frozenset(["alcop-plan-pipelines", "alcop-multi-buffer"])
 SAME_AFTER = frozenset(
     "alcop-raise-barriers alcop-normalize-loops alcop-separate-views "
     "alcop-separate-buffers alcop-fold-slots alcop-split-guards alcop-version-loops "
-    "alcop-expand-pipelines alcop-make-async alcop-unroll-steady-state".split()
+    "alcop-expand-pipelines alcop-make-async alcop-unroll-steady-state "
+    "alcop-drop-last-waits".split()
 )
 
 

@@ -88,6 +88,8 @@ class AlcopCompile(NamedPipeline):
             "alcop-unroll-steady-state",
             "canonicalize",
             "cse",
+            # What copies under a predicate is known now.
+            with_options("alcop-drop-last-waits", assume_noalias_args=True),
         )
         return (
             *steps_to_contractions(self.allow_tf32, self.target),

@@ -96,6 +96,7 @@ PASSES = {
     "alcop-reinterpret-shapes": "kernels.reinterpret_shapes:ReinterpretShapes",
     "alcop-swizzle-shared": "tensor_cores.swizzle_shared:SwizzleShared",
     "alcop-unroll-steady-state": "pipelining.unroll_steady_state:UnrollSteadyState",
+    "alcop-drop-last-waits": "pipelining.drop_last_waits:DropLastWaits",
     "alcop-check-pipelines": "pipelining.check_pipelines:CheckPipelines",
     "alcop-outline-kernels": "kernels.outline_kernels:OutlineKernels",
     "alcop-merge-kernels": "kernels.merge_kernels:MergeKernels",

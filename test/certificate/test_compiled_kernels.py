@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.superfluous import superfluous
 from alcop_mlir.checker.check import check
 from alcop_mlir.compilation.certification import certify_bundle
 
@@ -30,3 +32,12 @@ def test_all_ways_of_launching_are_proven(name: str) -> None:
         limit = OPEN_SECONDS if "open" in name else CHECK_SECONDS
         assert time.process_time() - start < limit
         assert report.is_bounded, report.loose
+
+
+def test_nothing_is_superfluous() -> None:
+    """Each wait, barrier and commit is needed, those of the last turns too."""
+    (case,) = (one for one in CASES if one.name == "nt f16 2,1")
+    one = case.launched
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    assert certify(case.ptx, *given).is_fresh
+    assert superfluous(case.ptx, *given) == []

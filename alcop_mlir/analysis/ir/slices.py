@@ -31,8 +31,8 @@ _PURE_OPS = frozenset(
     vector.shuffle vector.interleave vector.deinterleave vector.extractelement
     vector.insertelement vector.insert_strided_slice vector.scan vector.vscale
     gpu.subgroup_mma_compute gpu.subgroup_mma_constant_matrix
-    gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync ub.poison
-    builtin.unrealized_conversion_cast alcop.im2col alcop.take
+    gpu.subgroup_mma_elementwise nvgpu.mma.sync nvgpu.mma.sp.sync nvvm.mma.sync
+    ub.poison builtin.unrealized_conversion_cast alcop.im2col alcop.take
     alcop.rows llvm.mlir.undef llvm.extractvalue llvm.insertvalue
     """.split()
 )
