@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.accesses import (
-    is_global,
-    most_bytes,
-    needed,
-    place_of,
-    source_size,
-    step_of,
-)
 from alcop_mlir.checker.arithmetic import Same
 from alcop_mlir.checker.every_thread import EveryThread
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import Instruction
+from alcop_mlir.checker.instructions import (
+    Instruction,
+    is_global,
+    most_bytes,
+    names_in,
+    place_of,
+    source_size,
+    step_of,
+)
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.checker.text import Kernel
 from alcop_mlir.checker.thread import Thread
@@ -33,7 +33,7 @@ def check_bounds(
     if not any(map(is_global, kernel.code)):
         return False
     if given.by_numbers:
-        EveryThread(flow, threads, given).run()
+        EveryThread(flow, threads, given, _needed(kernel)).run()
         return False
     thread = Thread(kernel, threads, given, answers)
 
@@ -41,9 +41,29 @@ def check_bounds(
         if is_global(ins) and not _is_inside(thread, ins):
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
 
-    ways = Ways(thread, flow, needed(kernel), visit)
+    ways = Ways(thread, flow, _needed(kernel), visit)
     ways.run()
     return ways.assumes_no_wrap
+
+
+def _needed(kernel: Kernel) -> set[str]:
+    """Registers of which addresses, sizes and guards are computed."""
+    names: set[str] = set()
+    for ins in kernel.code:
+        if is_global(ins):
+            places = [o for o in ins.operands if o.startswith("[")]
+            sizes = ins.operands[3:] if ins.parts[0] == "cp" else ()
+            names.update(n for one in (*places, *sizes) for n in names_in(one))
+        if ins.guard and (ins.parts[0] == "bra" or is_global(ins)):
+            names.add(ins.guard)
+    grows = True
+    while grows:
+        before = len(names)
+        for ins in reversed(kernel.code):
+            if ins.parts[0] != "ld" and not names.isdisjoint(ins.results):
+                names |= ins.reads - {""}
+        grows = len(names) > before
+    return names
 
 
 def _is_inside(thread: Thread, ins: Instruction) -> bool:

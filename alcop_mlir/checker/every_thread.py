@@ -12,18 +12,21 @@ from math import prod
 import numpy as np
 
 from alcop_mlir.checker import arithmetic, predicates
-from alcop_mlir.checker.accesses import (
+from alcop_mlir.checker.arithmetic import Unknown, types_of
+from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import Polynomial, Promises
+from alcop_mlir.checker.instructions import (
+    ENDS,
+    NUMBER,
+    PLACE,
+    Instruction,
+    integer,
     is_global,
     most_bytes,
-    needed,
     place_of,
     source_size,
     step_of,
 )
-from alcop_mlir.checker.arithmetic import Unknown, types_of
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import Polynomial, Promises
-from alcop_mlir.checker.instructions import ENDS, NUMBER, PLACE, Instruction, integer
 from alcop_mlir.checker.registers import WARP
 from alcop_mlir.errors import CertificateError
 
@@ -49,10 +52,10 @@ _NOTHING = Number(np.zeros(_SHAPE, np.uint64), "", _NO)
 
 
 class EveryThread:
-    """Runs them all."""
+    """Runs them all; `needed` are the registers that are followed."""
 
-    def __init__(self, flow: Flow, threads: int, given: Promises):
-        self.flow, self.needed = flow, needed(flow.kernel)
+    def __init__(self, flow: Flow, threads: int, given: Promises, needed: set[str]):
+        self.flow, self.needed = flow, needed
         self.arrays = {
             name: _number(bytes_) if all(map(_number, lengths)) else 0
             for name, (bytes_, lengths) in given.arrays.items()
