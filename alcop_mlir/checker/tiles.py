@@ -20,6 +20,7 @@ from alcop_mlir.checker.terms import Term
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
 _ROWS, _COLUMNS = 16, 8
+_NONE = -1  # instead of an index: a zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,8 @@ class Tile:
 
     lines: by loop that is not summed, a term and a number for each line
     along: by position along the sum, the term of the index there and a number
-    first: the least of these numbers; as many follow as there are positions
+    first: the least of these numbers; count: how many there are, of which all follow:
+           at other positions there are zeros
     """
 
     array: str
@@ -36,6 +38,7 @@ class Tile:
     term: Term
     along: np.ndarray
     first: int
+    count: int
 
 
 class Tiles:
@@ -79,25 +82,33 @@ class Tiles:
         if len(tags) * each * WARP != lines * depth:
             raise Misplaced("not modelled: registers of a tile")
         parts = [self.book.whole(t, size) for t in tags]
-        number = np.stack([p.number for p in parts])
-        kind = self.book.kinds[int(number.flat[0])]
-        if not isinstance(kind, Element) or (number != number.flat[0]).any():
+        number = self._spread([p.number for p in parts], each, depth, lines)
+        index = self._spread([p.at for p in parts], each, depth, lines)
+        zero = number[0, 0] == ZERO
+        if ((number == ZERO) != zero).any():
+            raise Misplaced("it multiplies rows of which some have zeros")
+        if zero.all():
+            return Tile("", {}, {}, np.full(index.shape[::2], _NONE), 0, 0)
+        kind = self.book.kinds[int(number[0, 0, ~zero][0])]
+        is_one = (number[:, :, ~zero] == number[0, 0, ~zero][0]).all()
+        if not isinstance(kind, Element) or not is_one:
             raise Misplaced("it multiplies what is not known to be of one array")
         if kind.array not in (statement.lhs, statement.rhs):
             raise Misplaced(f"it multiplies elements of {kind.array}")
-        index = self._spread([p.at for p in parts], each, depth, lines)
         loops = self.book.loops(kind, index)
-        term, along = loops.pop(statement.reduced)
-        if (along != along[:, :1, :]).any():
+        term, found = loops.pop(statement.reduced)
+        along = np.where(zero, _NONE, found[:, 0, :])
+        if (found[:, :, ~zero] != found[:, :1, ~zero]).any():
             raise Misplaced("rows of a tile are at several places along the sum")
-        along = along[:, 0, :]
-        first = int(along.min())
-        if (np.sort(along, axis=1) - first != np.arange(depth)).any():
+        order = np.sort(along[:, ~zero], axis=1)
+        first, count = int(order.min()), order.shape[1]
+        if (order - first != np.arange(count)).any():
             raise Misplaced("a tile has no neighbours along the sum")
+        loops = {n: (t, v[:, :, ~zero]) for n, (t, v) in loops.items()}
         if any((v != v[:, :, :1]).any() for _, v in loops.values()):
             raise Misplaced("a row of a tile is of several rows of an array")
         rows = {n: (t, v[:, :, 0]) for n, (t, v) in loops.items()}
-        return Tile(kind.array, rows, term, along, first)
+        return Tile(kind.array, rows, term, along, first, count)
 
     def _spread(
         self, parts: list[np.ndarray], each: int, depth: int, lines: int
@@ -117,9 +128,11 @@ class Tiles:
     ) -> list[Tags]:
         if terms.frozen(a.term) != terms.frozen(b.term) or (a.along != b.along).any():
             raise Misplaced("it multiplies elements of several indices of the sum")
+        if not a.count:
+            return [self.moves.operand(name, 4) for name in items(ins.operands[3])]
         term, index = self._sum_of(a, b)
         before = terms.plus(a.term, terms.number(a.first))
-        after = terms.plus(before, terms.number(a.along.shape[1]))
+        after = terms.plus(before, terms.number(a.count))
         places = self._expected(a, b, index, size, len(items(ins.operands[3])))
         kinds = {
             self._started(name, size, terms.frozen(term), place)

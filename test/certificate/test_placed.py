@@ -48,6 +48,7 @@ def verdict(case: Case, text: str) -> Report:
         CASES[6],  # a bias, and relu
         matmul("nn", 128, 128, 96, "block=64,64,32 warp=32,32 stages=2,1"),
         Case("batch", BATCH, "block=32,32,32 warp=16,16 stages=2,1"),
+        matmul("nn", 64, 64, 200, "block=64,64,32 warp=32,32 stages=3,1"),  # a tail
         matmul("tn", 128, 64, 256, "block=64,64,32 warp=32,32 stages=3,2"),
         matmul("nt", 64, 128, 1024, "block=64,64,32 warp=32,32 stages=4,1 raster=2"),
     ],
