@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import codec, files, limits
-from alcop_mlir.errors import ConfigError, EmulationError
+from alcop_mlir.errors import CertificateError, ConfigError, EmulationError
 from alcop_mlir.tools import command_line, promises
 from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 
@@ -37,7 +37,7 @@ _MOST_DIGITS = 20
 # Options that a bundle's manifest answers.
 _FOR_PTX = (
     *("kernel", "threads", "shared", "require", "array", "grid", "check"),
-    "superfluous",
+    *("computes", "superfluous"),
 )
 
 
@@ -78,6 +78,9 @@ def parser() -> Parser:
     about = "of a .ptx file: the numbers of blocks, products of numbers, parameters "
     about += "and PARAM/NUMBER, rounded up; default any"
     add("--grid", type=promises.grid, metavar="X,Y,Z", help=about)
+    about = "of a .ptx file: what it computes, with extents and bytes of elements, as "
+    about += "C[64m,64n]:4 += A[64m,32k]:2 * B[32k,64n]:2; --grid has to be numbers"
+    add("--computes", type=promises.computed, metavar="TEXT", help=about)
     about = f"at most so many for each kernel; default {_SECONDS}"
     add("--seconds", type=positive, default=_SECONDS, metavar="N", help=about)
     add("--json", action="store_true", help="print the verdicts as JSON")
@@ -159,7 +162,8 @@ def _of_ptx(given: Any) -> tuple[list[Report], list[list[Superfluous]] | None]:
             raise ConfigError(f"not proven: '{given.file}' has no kernel")
         options = (given.threads, given.shared, required, given.seconds)
         promised = _promised(given, required)
-        reports = [certified(text, name, *options, promised) for name in names]
+        told = promised, _stated(given)
+        reports = [certified(text, name, *options, *told) for name in names]
         if not given.superfluous:
             return reports, None
         return reports, [superfluous(text, name, *options) for name in names]
@@ -177,6 +181,24 @@ def _promised(given: Any, sizes: dict[str, Requirement]) -> Preconditions:
         sizes={n: one for n, one in sizes.items() if n not in BLOCK_NUMBERS},
         grid=dict(zip(BLOCK_NUMBERS, given.grid or (), strict=False)),
     )
+
+
+def _stated(given: Any) -> str:
+    """What results are, as JSON text; nothing where nobody says so."""
+    if given.computes is None:
+        return ""
+    from alcop_mlir.checker.statement import read_statement
+
+    counts = [one for axis in given.grid or () for one in axis]
+    if len(counts) != 3 or any(names for ((_, names),), _ in counts):
+        raise ConfigError("--computes needs --grid X,Y,Z, in numbers")
+    grid = [-(-number // by) for ((number, _),), by in counts]
+    found = {**given.computes, "grid": grid}
+    try:
+        read_statement(found)
+    except (CertificateError, ValueError, KeyError) as error:
+        raise ConfigError(f"--computes: {error}") from None
+    return json.dumps(found, sort_keys=True)
 
 
 def _text(file: str) -> str:

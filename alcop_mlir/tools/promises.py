@@ -1,4 +1,4 @@
-"""What the command line promises of arrays and of the grid, of a .ptx file.
+"""What the command line says of arrays, of the grid and of results, of a .ptx file.
 
 A number is written as `2*M*K+8`, with parameters as sizes; a number of blocks as
 `M/64*N/64`, where each division is rounded up.
@@ -7,8 +7,9 @@ A number is written as `2*M*K+8`, with parameters as sizes; a number of blocks a
 from __future__ import annotations
 
 import argparse
+import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alcop_mlir.certificate.bounds.preconditions import Count, Polynomial
@@ -17,6 +18,8 @@ _FACTOR = r"(?:\d{1,20}|[A-Za-z_$%][\w$%]*)"
 _PRODUCT = re.compile(rf"{_FACTOR}(?:\*{_FACTOR})*", re.A)
 _COUNT = re.compile(rf"({_FACTOR})(?:/([1-9]\d{{0,9}}))?", re.A)
 _MOST = 1000  # letters
+_OPERAND = r"([A-Za-z_$%][\w$%]*)\[(\d{1,9}[a-z](?:,\d{1,9}[a-z])*)\]:([1248])"
+_COMPUTED = re.compile(rf"{_OPERAND}(\+?)={_OPERAND}\*{_OPERAND}", re.A)
 Array = tuple[str, "Polynomial"]
 
 
@@ -52,6 +55,33 @@ def grid(text: str) -> tuple[tuple[Count, ...], ...]:
         message = f"expected X,Y,Z, as N/64*M/64,1,1, got '{text[:80]}'"
         raise argparse.ArgumentTypeError(message)
     return tuple(tuple(_count(one) for one in counts if one) for counts in found)
+
+
+def computed(text: str) -> dict[str, Any]:
+    """`C[64m,64n]:4 = A[64m,32k]:2 * B[32k,64n]:2`: a statement of a contraction, but
+    for the grid. Of each loop its extent and a letter, of each array the bytes of an
+    element; with `+=` it is added to what C has.
+    """
+    found = _COMPUTED.fullmatch(text[:_MOST].replace(" ", ""))
+    if found is None:
+        message = "expected C[64m,64n]:4 = A[64m,32k]:2 * B[32k,64n]:2, "
+        raise argparse.ArgumentTypeError(f"{message}got '{text[:80]}'")
+    out, _, _, adds, lhs, _, _, rhs, _, _ = found.groups()
+    arrays, extents = {}, {}
+    for name, loops, size in (found.groups()[n : n + 3] for n in (0, 4, 7)):
+        known = [(one[-1], int(one[:-1])) for one in loops.split(",")]
+        extents |= dict(known)
+        strides = [math.prod(e for _, e in known[n + 1 :]) for n in range(len(known))]
+        arrays[name] = ["".join(n for n, _ in known), strides, int(size)]
+    return {
+        "extents": extents,
+        "arrays": arrays,
+        "lhs": lhs,
+        "rhs": rhs,
+        "init": out if adds else None,
+        "order": arrays[out][0],
+        "outputs": {out: []},
+    }
 
 
 def _count(found: re.Match[str]) -> Count:

@@ -18,6 +18,7 @@ from alcop_mlir.checker.check import check
 from alcop_mlir.compilation.certification import certified
 from alcop_mlir.errors import CertificateError, LaunchError, NotPlacedError
 from alcop_mlir.runtime.certificates import required_certificates
+from alcop_mlir.tools import certify
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import CASES, Case, matmul
@@ -270,3 +271,54 @@ def test_the_launcher_refuses_a_requirement_of_an_address(
 def changed(found: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:
     rest = [o for o in found["requires"] if o["parameter"] != one["parameter"]]
     return {**found, "requires": [*rest, one]}
+
+
+SAID = "f_param_2[64m,64n]:4 += f_param_0[64m,320k]:2 * f_param_1[320k,64n]:2"
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "placed"),
+    [
+        (SAID, 0, "yes: results are made of the right elements"),
+        (SAID.replace("+=", "="), 4, "not shown: a sum that starts from f_param_2"),
+        (SAID.replace("320k", "288k"), 4, "not shown: "),
+    ],
+)
+def test_options_say_what_is_computed(
+    said: str,
+    status: int,
+    placed: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "f.ptx"
+    file.write_text(PLAIN.ptx)
+    arrays = ["--array", "f_param_0=40960", "--array", "f_param_1=40960"]
+    arrays += ["--array", "f_param_2=16384", "--grid", "1,1,1", "--shared", "24576"]
+    assert certify.main([str(file), *arrays, "--computes", said]) == status
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"placed {placed}" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--computes", "c = a * b"], "expected C[64m,64n]:4 = A[64m,32k]:2"),
+        (["--computes", SAID], "--computes needs --grid X,Y,Z, in numbers"),
+        (["--computes", SAID, "--grid", "n,1,1"], "needs --grid X,Y,Z, in numbers"),
+        (
+            ["--computes", SAID.replace("[320k", "[32j"), "--grid", "1,1,1"],
+            "not one contraction",
+        ),
+    ],
+)
+def test_what_options_cannot_say(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "f.ptx"
+    file.write_text(PLAIN.ptx)
+    assert certify.main([str(file), "--shared", "24576", *options]) == 1
+    assert message in capsys.readouterr().err
