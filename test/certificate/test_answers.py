@@ -169,6 +169,21 @@ def test_numbers_of_threads() -> None:
     asked: list[Term] = [{name: 1, "u1": -1, "": 0}, {"u1": 1, "": -6}]
     assert facts.excludes([[*asked, below]], [], [])
     assert not facts.excludes([asked], [], [])
+    above: list[Term] = [asked[0], {"u1": 1, "": -4}]  # of the third, 4 or 5
+    assert not facts.excludes([[*above, below]], [], [])
+
+
+@pytest.mark.parametrize("proofs", [[[], []], [[]], [], [[], [], []]])
+def test_each_alternative_is_refuted(proofs: list[Any]) -> None:
+    """Of a clause with two: a number that is not there refutes none."""
+    never: list[Term] = [{"": -1}]
+    facts = limited(Facts(Answers([[[5, 0, *proofs]]], [0], [])))
+    question: tuple[Clause, list[Term], list[Clause]] = ([[]], [], [[never, never]])
+    if len(proofs) == 2:
+        assert facts.excludes(*question)
+        return
+    with pytest.raises(CertificateError, match="is none"):
+        facts.excludes(*question)
 
 
 def test_a_stored_certificate_is_checked_in_another_process() -> None:
