@@ -147,6 +147,9 @@ class Search:
                     near.append(self._sides(symbol, home))
             inside = (f for c in near for f in c.terms)
             fresh = {s for f in (*(r.term for r in found), *inside) for s in f}
+        if count == _ALL:
+            found, choices = self._opened(found, opened)
+            near += choices
         return found, near
 
     # What sizes multiply.
@@ -171,18 +174,32 @@ class Search:
     def _somewhere(self, query: list[Row]) -> list[Row]:
         """What facts say of those threads only in which others may hold."""
         own = self.facts.own
-        alone = [
-            r
-            for r in (*query, *self.given)
-            if any(r.term) and all(s in own for s in r.term if s)
-        ]
+        alone = [r for r in (*query, *self.given) if self._is_alone(r)]
         found = []
         for row in query if alone else ():
             names = {s for s in row.term if s in own}
             if names and (len(names) < len([s for s in row.term if s]) or row in alone):
-                most = self.facts.at_most(row.term, [r.term for r in alone])
-                found.append(Row(most, ("most", row, alone)))
+                found.append(total((row, 1), (self._most(row, alone), 1)))
         return found
+
+    def _most(self, row: Row, alone: list[Row]) -> Row:
+        most = self.facts.at_most(row.term, [r.term for r in alone])
+        return Row(most, ("most", row, alone))
+
+    def _is_alone(self, row: Row) -> bool:
+        """Whether only the number of the thread decides it."""
+        own = self.facts.own
+        return any(row.term) and all(s in own for s in row.term if s)
+
+    def _entered(self, rows: list[Row], side: list[Row]) -> list[Row]:
+        """With an alternative, and the most of what the thread decides beside it."""
+        every = [*rows, *side]
+        if not any(map(self._is_alone, side)):
+            return every
+        alone = [r for r in every if self._is_alone(r)]
+        names = {s for r in every for s in r.term if s in self.facts.own}
+        bases = (self.axioms[name][0] for name in sorted(names) if name in self.axioms)
+        return [*every, *(self._most(row, alone) for row in bases)]
 
     def _sizes(self, fact: Term) -> list[tuple[str, ...]]:
         """What multiplies other things than sizes, the most of these first."""
@@ -244,13 +261,13 @@ class Search:
                 if None in trees:
                     number = trees.index(None)
                     side = self._of(one)[number]
-                    more = [*rows, *side.rows], [*rest, *side.choices]
+                    more = self._entered(rows, side.rows), [*side.choices, *rest]
                     trees[number] = self._contradict(*more, depth)
                 return None if None in trees else Split(one.source, one.given, trees)
         one, *rest = clauses
         trees = []
         for side in self._of(one):
-            more = [*rows, *side.rows], [*rest, *side.choices]
+            more = self._entered(rows, side.rows), [*side.choices, *rest]
             trees.append(self._contradict(*more, depth - 1))
             if trees[-1] is None:
                 return None

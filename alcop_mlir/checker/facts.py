@@ -11,8 +11,8 @@ nobody knows. A proof is a list of steps, each of which makes a fact:
     4 r names m p  m - L, where row r is names * L and others: p proves it
     5 i p ...      one of the alternatives of clause i holds: each is refuted
     6 r s p ...    one of the sides of a choice, the s-th symbol of row r, holds
-    7 r s ...      row r, with its numbers of threads at their most in those threads
-                   in which the rows s hold
+    7 r s ...      m - N, where N is what row r has of numbers of threads, and m the
+                   most of it in those threads in which the rows s hold
 
 Rows are the question's facts and those that were made. Each is divided by what divides
 all that symbols are multiplied by, and rounded down. The last one is a negative number.
@@ -143,7 +143,7 @@ class Facts:
         return found
 
     def at_most(self, row: Term, others: list[Term]) -> Term:
-        """The row with its numbers of threads at their most, where others hold."""
+        """That a row's numbers of threads are at most those where others hold."""
         where = np.ones(1, bool)
         for one in others:
             where = where & (self._in_threads(one) >= 0)
@@ -151,8 +151,7 @@ class Facts:
         if not where.any():
             return terms.number(-1)
         most = int(np.broadcast_to(self._in_threads(own), where.shape)[where].max())
-        rest = {s: c for s, c in row.items() if s not in own}
-        return terms.plus(rest, terms.number(most))
+        return terms.minus(terms.number(most), own)
 
     def _in_threads(self, term: Term) -> np.ndarray:
         found = np.full(1, term.get("", 0), object)

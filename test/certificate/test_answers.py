@@ -173,6 +173,19 @@ def test_numbers_of_threads() -> None:
     assert not facts.excludes([[*above, below]], [], [])
 
 
+def test_a_side_holds_in_some_threads() -> None:
+    """A copy of no bytes where the column is not there: the others' are below 3."""
+    facts = ProductFacts(Found(), 4)
+    (column, _), _ = facts.of_threads(np.array([0, 1, 2, 9])).items()
+    (there, _), _ = facts.of_threads(np.array([1, 1, 1, 0])).items()
+    test: Term = {there: 1, "": -1}
+    bytes_ = terms.choice([[test]], [[terms.opposite(test)]], {"": 4}, terms.number(0))
+    some = terms.plus(bytes_, terms.number(-1))
+    assert facts.excludes([[{column: 1, "": -3}, some]], [], [])
+    assert not facts.excludes([[{column: 1, "": -2}, some]], [], [])
+    assert not facts.excludes([[{column: 1, "": -3}]], [], [])
+
+
 @pytest.mark.parametrize("proofs", [[[], []], [[]], [], [[], [], []]])
 def test_each_alternative_is_refuted(proofs: list[Any]) -> None:
     """Of a clause with two: a number that is not there refutes none."""
