@@ -131,17 +131,20 @@ class Ways:
                 names = terms.inside(*(f for w in others for f in w.facts.values()))
                 if not others or (turn is not None and turn not in names):
                     met.clauses[key] = clause
-        for name in first.registers:
-            values = [w.registers.get(name) for w in ways]
-            if any(isinstance(v, Same) for v in values):
-                values = [self._number(name, v) for v in values]
-            if name in self.needed:
-                alike = all(is_same(v, values[0]) for v in values)
-                found = (
-                    values[0] if alike else self._one_of(block, name, values, ways, met)
-                )
-                met.registers[name] = found
+        for name in sorted(first.registers.keys() & self.needed):
+            met.registers[name] = self._one(block, name, ways, met)
         return met
+
+    def _one(self, block: int, name: str, ways: list[Way], met: Way) -> Value:
+        """What a register holds behind all of the ways."""
+        values = [w.registers.get(name) for w in ways]
+        if all(v is values[0] for v in values):
+            return values[0]
+        if any(isinstance(v, Same) for v in values):
+            values = [self._number(name, v) for v in values]
+        if all(is_same(v, values[0]) for v in values):
+            return values[0]
+        return self._one_of(block, name, values, ways, met)
 
     def _number(self, name: str, value: Value) -> Value:
         return self.thread.named(value, self.thread.kernel.width(name))
