@@ -1,8 +1,8 @@
 """Checks certificates that `certificate` has made, and shares no code with it.
 
-It reads the PTX again by a reader of its own (`text`, `instructions`), goes once from each
-listed state (`walk`, `check`), and looks whether what it meets is listed. There is no
-search in it. What would take one is in the certificate, and is only gone through here:
+It reads the PTX again by a reader of its own (`text`, `instructions`), goes once from
+each listed state (`walk`, `check`), and looks whether what it meets is listed. There is
+no search in it. What would take one is in the certificate, and only gone through here:
 
     facts          each question whether facts contradict each other is answered by a
                    proof, or by nobody; proofs are added up, the order is that of asking
