@@ -5,7 +5,8 @@ others of elements with the same indices.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
 _TYPE = re.compile(r"(?:[subf]|bf|tf)(8|16|32|64)(x2)?|pred|e[45]m[23](x2)?")
 
 
+@cache
+def names_of(operand: str) -> tuple[str, ...]:
+    """The operands in braces, or the one."""
+    return tuple(items(operand))
+
+
+@cache
 def type_bytes(part: str) -> tuple[int, int] | None:
     """Bytes of an element, 0 for a predicate, and how many there are; None: no type."""
     found = _TYPE.fullmatch(part)
@@ -285,7 +293,7 @@ class Moves:
         parts = [
             self.book.whole(self.operand(name, size * count), size)
             for operand in ins.operands[1:]
-            for name in items(operand)
+            for name in names_of(operand)
         ]
         if not parts or len({p.number.shape for p in parts}) != 1:
             return None
@@ -298,7 +306,7 @@ class Moves:
 
     def results(self, ins: Instruction) -> list[Tags | None]:
         """By register that it writes."""
-        names = items(ins.operands[0])
+        names = names_of(ins.operands[0])
         widths = [max(self.machine.kernel.width(n) // 8, 0) for n in names]
         if "pred" in ins.parts or ins.parts[0] == "setp":
             widths = [0] * len(names)
@@ -321,7 +329,7 @@ class Moves:
         first = found if found is not None else self._nothing(widths[0], UNKNOWN)
         return [first, *(self._nothing(w, UNKNOWN) for w in widths[1:])]
 
-    def _of_load(self, ins: Instruction, names: list[str]) -> list[Tags | None]:
+    def _of_load(self, ins: Instruction, names: Sequence[str]) -> list[Tags | None]:
         """Loads, of vectors too; of what is no array nothing is known."""
         kind = type_bytes(ins.parts[-1])
         size = 0 if kind is None else kind[0]
@@ -346,7 +354,7 @@ class Moves:
 
     def _moved(self, ins: Instruction, widths: list[int]) -> list[Tags | None]:
         """`mov`, of vectors too."""
-        names = [n for o in ins.operands[1:] for n in items(o)]
+        names = [n for o in ins.operands[1:] for n in names_of(o)]
         total = sum(widths)
         each = total // len(names)
         parts = [self.operand(n, each) for n in names]

@@ -15,10 +15,10 @@ import numpy as np
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Mixed, Unknown, Value
 from alcop_mlir.checker.flow import Flow, Region
-from alcop_mlir.checker.instructions import Instruction, items
+from alcop_mlir.checker.instructions import Instruction
 from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import is_same as is_same_mixed
-from alcop_mlir.checker.moves import Moves, is_stable, type_bytes
+from alcop_mlir.checker.moves import Moves, is_stable, names_of, type_bytes
 from alcop_mlir.checker.predicates import symbols_of
 from alcop_mlir.checker.state import State
 from alcop_mlir.checker.statement import Statement
@@ -90,9 +90,9 @@ class Placing:
                 found: list[Tags | None] = [*self.tiles.multiplied(ins, turns)]
             else:
                 found = self.moves.results(ins)
-            names = items(ins.operands[0])
+            names = names_of(ins.operands[0])
             if len(names) < len(found) or first == "shfl":
-                names = [ins.operands[0].split("|")[0].strip()]
+                names = (ins.operands[0].split("|")[0].strip(),)
             for name, tags in zip(names, found, strict=False):
                 self._set(name, tags, lanes)
 
@@ -120,7 +120,7 @@ class Placing:
             raise Misplaced(f"not modelled: {ins.opcode}")
         if not lanes.any():
             return
-        names = items(ins.operands[1])
+        names = names_of(ins.operands[1])
         parts = [self.moves.operand(n, size) for n in names]
         tags = Tags(
             np.concatenate([p.number for p in parts], axis=1),
@@ -228,10 +228,11 @@ class Placing:
         registers = dict(zip(names, rest, strict=True))
         body = self.flow.loops.get(pc, set())
         changed = {n for b in body for i in self._code(b) for n in i.results}
+        same = live - changed
         kept = {
             name: value
             for name, value in state.registers.items()
-            if name in live - changed and all(map(is_stable, symbols_of(value)))
+            if name in same and all(map(is_stable, symbols_of(value)))
         }
         turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
         turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
@@ -358,13 +359,13 @@ def _sums(flow: Flow) -> set[str]:
     found: set[str] = set()
     for ins in flow.code:
         if ins.parts[0] == "mma":
-            found.update(items(ins.operands[3]))
+            found.update(names_of(ins.operands[3]))
     grows = True
     while grows:
         grows = False
         for ins in flow.code:
             if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
-                new = set(items(ins.operands[1])) - found
+                new = set(names_of(ins.operands[1])) - found
                 found |= new
                 grows = grows or bool(new)
     return found

@@ -6,14 +6,15 @@ PTX ISA "Matrix Fragments for mma.m16n8k..": which element each register of a la
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.instructions import Instruction, items
-from alcop_mlir.checker.moves import Moves, type_bytes
+from alcop_mlir.checker.instructions import Instruction
+from alcop_mlir.checker.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.registers import WARP
 from alcop_mlir.checker.tags import UNKNOWN, ZERO, Element, Misplaced, Result, Tags
 from alcop_mlir.checker.terms import Term
@@ -27,7 +28,8 @@ _NONE = -1  # instead of an index: a zero
 class Tile:
     """Of each warp: what its lines are, and where they are along the sum.
 
-    lines: by loop that is not summed, a term and a number for each line
+    lines: by loop that is not summed, a term and a number for each line; equal ones
+           are one object
     along: by position along the sum, the term of the index there and a number
     first: the least of these numbers; count: how many there are, of which all follow:
            at other positions there are zeros
@@ -49,6 +51,8 @@ class Tiles:
         self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
         self._sums: dict[Any, tuple[Any, Term, np.ndarray]] = {}
         self._places: dict[Any, list[np.ndarray]] = {}
+        self._lines: dict[Any, dict[str, tuple[Term, np.ndarray]]] = {}
+        self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
         self._same: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
         lane = np.arange(moves.threads) % WARP
@@ -66,11 +70,11 @@ class Tiles:
         depth = int(found[1])
         if size != other or out != start or self.moves.threads % WARP:
             raise Misplaced(f"not modelled: {ins.opcode}")
-        a = self._tile(items(ins.operands[1]), size, depth, _ROWS)
-        b = self._tile(items(ins.operands[2]), size, depth, _COLUMNS)
+        a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
+        b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
         return self._summed(ins, a, b, out, turns)
 
-    def _tile(self, names: list[str], size: int, depth: int, lines: int) -> Tile:
+    def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
         key = (lines, size, *map(id, tags))
         if key not in self._tiles:
@@ -81,9 +85,11 @@ class Tiles:
         each, statement = 4 // size, self.book.statement
         if len(tags) * each * WARP != lines * depth:
             raise Misplaced("not modelled: registers of a tile")
-        parts = [self.book.whole(t, size) for t in tags]
-        number = self._spread([p.number for p in parts], each, depth, lines)
-        index = self._spread([p.at for p in parts], each, depth, lines)
+        numbers = np.concatenate([t.number for t in tags], axis=1)
+        places = np.concatenate([t.place for t in tags], axis=1)
+        whole = self.book.whole(Tags(numbers, places), size)
+        number = self._spread(whole.number, each, depth, lines)
+        index = self._spread(whole.at, each, depth, lines)
         zero = number[0, 0] == ZERO
         if ((number == ZERO) != zero).any():
             raise Misplaced("it multiplies rows of which some have zeros")
@@ -108,19 +114,24 @@ class Tiles:
         if any((v != v[:, :, :1]).any() for _, v in loops.values()):
             raise Misplaced("a row of a tile is of several rows of an array")
         rows = {n: (t, v[:, :, 0]) for n, (t, v) in loops.items()}
+        key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
+        rows = self._lines.setdefault((kind.array, lines, key), rows)
         return Tile(kind.array, rows, term, along, first, count)
 
     def _spread(
-        self, parts: list[np.ndarray], each: int, depth: int, lines: int
+        self, held: np.ndarray, each: int, depth: int, lines: int
     ) -> np.ndarray:
         """By warp, line and position along the sum, from registers of lanes."""
+        key = each, depth, lines
+        if key not in self._at:
+            item = np.arange(held.shape[1])
+            register, halves = item // each, lines // 8
+            line = self._group[:, None] + 8 * (register % halves)
+            at = self._place[:, None] * each + item % each
+            self._at[key] = line, at + 4 * each * (register // halves)
         found = np.zeros((self.moves.threads // WARP, lines, depth), np.int64)
-        halves = lines // 8
-        for number, part in enumerate(parts):
-            line = self._group + 8 * (number % halves)
-            for item in range(each):
-                at = self._place * each + item + 4 * each * (number // halves)
-                found[self._warp, line, at] = part[:, item]
+        line, at = self._at[key]
+        found[self._warp[:, None], line, at] = held
         return found
 
     def _summed(
@@ -129,14 +140,14 @@ class Tiles:
         if terms.frozen(a.term) != terms.frozen(b.term) or (a.along != b.along).any():
             raise Misplaced("it multiplies elements of several indices of the sum")
         if not a.count:
-            return [self.moves.operand(name, 4) for name in items(ins.operands[3])]
+            return [self.moves.operand(name, 4) for name in names_of(ins.operands[3])]
         term, index = self._sum_of(a, b)
         before = terms.plus(a.term, terms.number(a.first))
         after = terms.plus(before, terms.number(a.count))
-        places = self._expected(a, b, index, size, len(items(ins.operands[3])))
+        places = self._expected(a, b, index, size, len(names_of(ins.operands[3])))
         kinds = {
             self._started(name, size, terms.frozen(term), place)
-            for name, place in zip(items(ins.operands[3]), places, strict=True)
+            for name, place in zip(names_of(ins.operands[3]), places, strict=True)
         }
         if len(kinds) != 1:
             raise Misplaced("accumulators that do not belong together")
@@ -151,7 +162,7 @@ class Tiles:
         self, a: Tile, b: Tile, index: np.ndarray, size: int, count: int
     ) -> list[np.ndarray]:
         """By register, the offsets of what two tiles make; equal ones are one."""
-        key = id(a), id(b), size, count
+        key = id(a.lines), id(b.lines), size, count
         if key not in self._places:
             many, grain = 4 // size, self.book.grain
             inside = np.arange(size // grain) * grain
@@ -168,7 +179,7 @@ class Tiles:
 
     def _sum_of(self, a: Tile, b: Tile) -> tuple[Term, np.ndarray]:
         """The elements of the sum that two tiles are for."""
-        key = id(a), id(b)
+        key = id(a.lines), id(b.lines)
         if key not in self._sums:
             statement = self.book.statement
             if {a.array, b.array} != {statement.lhs, statement.rhs}:
@@ -187,7 +198,11 @@ class Tiles:
                 loops[name] = own
             term, index = self.book.result(loops)
             shape = (self.moves.threads // WARP, _ROWS, _COLUMNS)
-            self._sums[key] = (a, b), dict(term), np.broadcast_to(index, shape)
+            self._sums[key] = (
+                (a.lines, b.lines),
+                dict(term),
+                np.broadcast_to(index, shape),
+            )
         _, term, index = self._sums[key]
         return term, index
 

@@ -115,7 +115,8 @@ def certified(
     report = _checked(ptx, _with_statement(bounded, stated))
     if report.certificate is None and report.is_steady:
         less = certify(*task, False)
-        return _checked(ptx, _with_bounds(ptx, less, given, seconds))
+        bounded = _with_bounds(ptx, less, given, seconds)
+        return _checked(ptx, _with_statement(bounded, stated))
     return report
 
 

@@ -74,6 +74,12 @@ def shifted_row(text: str) -> str:
     return text.replace(first[0], f"{first[1]}+64];", 1)
 
 
+def other_swizzle(text: str) -> str:
+    """Rows of a fragment that are at several indices of the sum."""
+    assert "%rd89, %rd88, 24;" in text
+    return text.replace("%rd89, %rd88, 24;", "%rd89, %rd88, 8;", 1)
+
+
 def exchanged_halves(text: str) -> str:
     """The halves of A's fragments along the sum, in one `mma.sync` of the loop."""
     products = re.findall(r"mma\.sync[^;]*;", text)
@@ -144,6 +150,7 @@ def other_start(text: str) -> str:
     "change",
     [
         shifted_row,
+        other_swizzle,
         exchanged_halves,
         tile_twice,
         no_copy,
