@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from alcop_mlir.certificate.comparisons import COMPARISONS, UNSIGNED
@@ -13,6 +15,7 @@ _KNOWN = {"lo", "hi", "wide", "cc", "to", "shared", "global", "pred"}
 _KNOWN |= COMPARISONS.keys() | UNSIGNED.keys()
 
 
+@cache
 def scalar_types(parts: tuple[str, ...]) -> list[tuple[str, int]]:
     """The types in an opcode: kind (one of s, u, b, f) and bits; none where it has a
     modifier that changes what the instruction does.

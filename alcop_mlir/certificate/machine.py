@@ -11,7 +11,6 @@ from alcop_mlir.certificate import spread
 from alcop_mlir.certificate.program import (
     Code,
     is_generic,
-    results,
     synchronizes,
     touches_shared,
 )
@@ -69,7 +68,7 @@ class Machine(Registers):
             self._check_generic(ins)
         elif ins.parts[0] == "call":
             self._check_call(ins)
-        written = results(ins)
+        written = self.code.written[self.pc]
         if not written:
             return
         is_one = len(written) == 1 or ins.parts[0] == "shfl"

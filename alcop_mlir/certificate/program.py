@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
@@ -86,18 +86,28 @@ def sources(ins: Instruction) -> tuple[str, ...]:
 
 def touches_shared(ins: Instruction) -> bool:
     """Whether it reads or writes shared memory."""
-    if ins.parts[0] in ("ldmatrix", "stmatrix"):
+    return _touches_shared(ins.parts)
+
+
+@cache
+def _touches_shared(parts: tuple[str, ...]) -> bool:
+    if parts[0] in ("ldmatrix", "stmatrix"):
         return True
-    if any(part.split("::")[0] == "shared" for part in ins.parts):
-        return ins.parts[0] not in ("cvta", "isspacep", "mapa")
+    if any(part.split("::")[0] == "shared" for part in parts):
+        return parts[0] not in ("cvta", "isspacep", "mapa")
     return False
 
 
 def is_generic(ins: Instruction) -> bool:
     """Whether it is a load or store whose state space only its address tells."""
+    return _is_generic(ins.parts)
+
+
+@cache
+def _is_generic(parts: tuple[str, ...]) -> bool:
     spaces = ("shared", "global", "param", "local", "const")
-    return ins.parts[0] in ("ld", "st", "atom", "red") and not any(
-        part.split("::")[0] in spaces for part in ins.parts
+    return parts[0] in ("ld", "st", "atom", "red") and not any(
+        part.split("::")[0] in spaces for part in parts
     )
 
 

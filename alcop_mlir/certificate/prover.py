@@ -50,7 +50,7 @@ def prove(
     """
     code = Code(module, kernel) if known is None else known.machine.code
     steps = {} if known is None else dict(known.steps)
-    limit = time.monotonic() + seconds
+    limit = time.process_time() + seconds
     for restarts in range(_MOST_RESTARTS):
         machine = Machine(code, threads, shared_bytes, bases, requirements)
         machine.follows_sources = known is not None
@@ -103,7 +103,7 @@ class Search:
     def _run(self, state: State) -> None:
         while state is not None and state.pc < self.code.end:
             if state.pc in self.code.loops or state.pc in self.code.exits:
-                if time.monotonic() > self.limit:
+                if time.process_time() > self.limit:
                     raise Outside("the time for the proof has passed")
                 if self.heads.arrive(state) is None:
                     return
@@ -158,9 +158,11 @@ class Search:
 
     def _lanes(self, state: State, ins: Instruction) -> np.ndarray | None:
         """The threads that execute it; None where what it writes is forgotten."""
-        value = self._settled(state, self.machine.guard(ins))
         active = state.lanes
         every = np.ones(self.machine.threads, bool) if active is None else active
+        if ins.guard is None:
+            return every
+        value = self._settled(state, self.machine.guard(ins))
         if isinstance(value, Exact):
             return every & (value.lanes & np.uint64(1)).astype(bool)
         if synchronizes(ins):

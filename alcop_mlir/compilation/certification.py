@@ -15,6 +15,7 @@ from alcop_mlir.certificate.api import (
     certify,
     check_parameters,
     find_entry,
+    parsed,
 )
 from alcop_mlir.certificate.bounds.accesses import bounds_of
 from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
@@ -39,7 +40,6 @@ from alcop_mlir.manifest.promises import promises
 from alcop_mlir.manifest.statements import Unstated, statement
 from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.bundle import Bundle, Code
-from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 
 MOST_SIZE = 2**31 - 1  # of a size or stride, in elements: what proofs ask of callers
 _MOST_EXTENT = 2**47  # of what the host computes of sizes
@@ -109,7 +109,7 @@ def certified(
     """
     task = (ptx, entry, threads, shared_bytes, requirements, seconds)
     given = Preconditions() if promised is None else promised
-    kernel = find_entry(parse_ptx(ptx), entry)
+    kernel = find_entry(parsed(ptx), entry)
     check_parameters(kernel, given.arrays)
     bounded = _with_bounds(ptx, certify(*task), given, seconds)
     report = _checked(ptx, _with_statement(bounded, stated))
@@ -128,7 +128,7 @@ def _with_bounds(
     if found is None:
         return report
     start = time.perf_counter()
-    bounds = bounds_of(parse_ptx(ptx), report.entry, found["threads"], given, seconds)
+    bounds = bounds_of(parsed(ptx), report.entry, found["threads"], given, seconds)
     is_bounded = bounds.run()
     spent = report.seconds + time.perf_counter() - start
     report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
@@ -193,7 +193,7 @@ def _of_variant(
     any_size = Requirement(0, MOST_SIZE)
     sizes = {n: guarded.get(n, any_size) for n in named_sizes(function.parameters)}
     for kernel in variant.kernels:
-        entry = find_entry(parse_ptx(bundle.code_of(kernel).ptx), kernel.name)
+        entry = find_entry(parsed(bundle.code_of(kernel).ptx), kernel.name)
         parameters = [one.name for one in entry.parameters]
         given = promises(function, variant, kernel, parameters)
         yield Launched(
