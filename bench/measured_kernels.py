@@ -81,17 +81,15 @@ def _attention(gpu: str, row: dict[str, str]) -> Attention:
 
 
 def tiles(sizes: ChainSizes, kernel: Kernel) -> tuple[ChainTiles, Slots] | None:
-    """Of a kernel of Triton's; None where warps lack rows, or registers suffice not.
-
-    Its first slot is read while as many tiles as it has further stages are copied.
-    """
+    """Of a kernel of Triton's; None where warps lack rows, or registers suffice not."""
     rows, columns, stages, warps = kernel
     if rows < 16 * warps:
         return None
     each = rows // warps
     if each * (sizes.d + columns) // 32 > _MOST_HELD:
         return None
-    slots = Slots(max(stages - 1, 1), max(stages - 1, 0))
+    # One slot less than stages; of one nothing is copied while it is used.
+    slots = Slots(max(stages - 1, 1), stages - 1 if stages > 2 else 0)
     return ChainTiles(each, warps, columns), slots
 
 

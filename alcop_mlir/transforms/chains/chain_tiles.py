@@ -108,10 +108,19 @@ def would_split(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> bool:
     return sizes.is_open and _chosen_parts(known, tiles, target) > 1
 
 
-def slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
+def _slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Slots:
     """Of keys and values: 2 where they fit, so that a copy runs beside arithmetic."""
-    fits = shared_bytes(sizes, tiles, 2) <= target.shared_bytes_per_block
-    return 2 if fits else 1
+    two = Slots(2 + _of_masked(sizes), 1)
+    fits = shared_bytes(sizes, tiles, two.count) <= target.shared_bytes_per_block
+    return two if fits else Slots(1 + _of_masked(sizes), 0)
+
+
+def _of_masked(sizes: ChainSizes) -> int:
+    """Buffers of the loop over tiles with a mask, beside those of whole tiles.
+
+    That both share memory, as they run in turn, is found out after slots are planned.
+    """
+    return 0 if sizes.last is None else 1
 
 
 def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
@@ -140,8 +149,7 @@ def _seconds(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
 
 def predicted(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> ChainTime | None:
     """The time with as many slots as fit; None where registers of an SM are too few."""
-    count = slots(sizes, tiles, target)
-    return predict(sizes, tiles, target, Slots(count, count - 1))
+    return predict(sizes, tiles, target, _slots(sizes, tiles, target))
 
 
 def _possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
@@ -164,7 +172,8 @@ def possible_tiles(sizes: ChainSizes, target: Target) -> Iterator[ChainTiles]:
         for columns in _possible_columns(sizes):
             tiles = ChainTiles(_ROWS, warps, columns)
             is_alone = columns > _COLUMNS[-1] and 2 * columns > sizes.n
-            fits = shared_bytes(sizes, tiles, 1) <= target.shared_bytes_per_block
+            needed_bytes = shared_bytes(sizes, tiles, 1 + _of_masked(sizes))
+            fits = needed_bytes <= target.shared_bytes_per_block
             if fits and not is_alone:
                 yield tiles
 

@@ -181,7 +181,7 @@ def _tile(
     moved = resident * columns * elements * ELEMENT_BYTES / _l2_share(target)
     latency = hardware.LOADED * target.l2_latency
     late = (latency + moved) / resident
-    if slots.count > 1:
+    if slots.lookahead:
         late = max((latency + moved) / slots.lookahead, moved) - busy
     return {
         "tensor cores": multiplied,

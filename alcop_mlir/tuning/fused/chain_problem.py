@@ -116,10 +116,9 @@ def merge_bytes(sizes: ChainSizes, parts: int) -> int:
 
 def shared_bytes(sizes: ChainSizes, tiles: ChainTiles, slots: int) -> int:
     """What queries, keys and values of a block take in shared memory."""
-    # Tiles with a mask, and a last one that is not whole, have a loop with buffers of
-    # its own. That loops in turn share memory is found out after slots are planned.
+    # A last tile of columns that is not whole has buffers of its own.
     is_ragged = sizes.n % tiles.columns != 0 and sizes.n > tiles.columns
-    columns = tiles.columns * (slots + (is_ragged or sizes.last is not None))
+    columns = tiles.columns * (slots + is_ragged)
     elements = tiles.block_rows * sizes.k + columns * (sizes.k + sizes.d)
     return elements * ELEMENT_BYTES
 
