@@ -90,6 +90,22 @@ def exchanged_halves(text: str) -> str:
     return text.replace(one, one.replace(a[0][: a[0].index("}") + 1], other), 1)
 
 
+def mixed_rows(text: str) -> str:
+    """The second halves of two rows of A, in one `mma.sync` of the loop."""
+    one = re.findall(r"mma\.sync[^;]*;", text)[10]
+    a = re.search(r"\{(%r\d+), (%r\d+), (%r\d+), (%r\d+)\},\s*\{%r\d+, %r\d+\},", one)
+    assert a is not None
+    return text.replace(one, one.replace(f"{a[3]}, {a[4]}", f"{a[4]}, {a[3]}", 1), 1)
+
+
+def middle_left_out(text: str) -> str:
+    """An `mma.sync` of the loop, of which the result goes on into others."""
+    one = re.findall(r"mma\.sync[^;]*;", text)[20]
+    named = re.findall(r"%r\d+", one)
+    pairs = zip(named[:4], named[-4:], strict=True)
+    return text.replace(one, " ".join(f"mov.b32 {a}, {b};" for a, b in pairs), 1)
+
+
 def tile_twice(text: str) -> str:
     """The second tile of A is the first one again."""
     assert "[%rd77+64]" in text
@@ -107,6 +123,15 @@ def lower_row(text: str) -> str:
     (first, *_) = lines(text, r"st\.global\.v4")
     assert "[%rd128]" in first
     return text.replace(first, first.replace("[%rd128]", "[%rd128+256]"), 1)
+
+
+def exchanged_stores(text: str) -> str:
+    """Two results, each where the other one belongs."""
+    one, other = "[%rd128+32]", "[%rd128+64]"
+    assert one in text
+    assert other in text
+    text = text.replace(one, "[here]").replace(other, one)
+    return text.replace("[here]", other)
 
 
 def swapped_sums(text: str) -> str:
@@ -152,9 +177,12 @@ def other_start(text: str) -> str:
         shifted_row,
         other_swizzle,
         exchanged_halves,
+        mixed_rows,
+        middle_left_out,
         tile_twice,
         no_copy,
         lower_row,
+        exchanged_stores,
         swapped_sums,
         product_left_out,
         early_end,
@@ -210,6 +238,18 @@ def test_of_other_statements_it_is_not_shown(path: tuple[Any, ...], value: Any) 
     inner[path[-1]] = value
     with pytest.raises(CertificateError):
         check(PLAIN.ptx, sealed(found))
+
+
+def test_what_else_is_read_is_stated() -> None:
+    """A bias that nobody says is added."""
+    case = CASES[6]
+    found = verdict(case, case.ptx).certificate
+    assert found is not None
+    outputs = found["placed"]["outputs"]
+    (name,) = (n for n, reads in outputs.items() if reads)
+    outputs[name] = []
+    with pytest.raises(NotPlacedError, match="is of other arrays"):
+        check(case.ptx, sealed(found))
 
 
 def test_a_statement_of_the_same_results_is_accepted() -> None:
