@@ -30,7 +30,7 @@ from alcop_mlir.checker.instructions import (
 from alcop_mlir.checker.registers import WARP
 from alcop_mlir.errors import CertificateError
 
-_MOST_LANES, _MOST_WORK, _LEAST_WORK = 1 << 22, 1 << 28, 1 << 12
+_MOST_LANES, _MOST_WORK, _LEAST_WORK = 1 << 22, 1 << 29, 1 << 12
 _SHAPE = (1, 1, 1, 1)
 # An address with something added: the operation, and the operand that is the address.
 _MOVES = (("add", 0), ("add", 1), ("sub", 0), ("mad", 2))
