@@ -193,7 +193,10 @@ RULES = {
     "checker.*": Rule("errors checker.*"),
     # Runs the checker, to answer what it asks.
     "certificate.answers": Rule("certificate.* checker.*"),
-    "certificate.witnesses": Rule("certificate.steps checker.*"),
+    "certificate.witnesses": Rule(
+        "certificate.elimination certificate.steps checker.*"
+    ),
+    "certificate.elimination": Rule("certificate.steps"),
     "certificate.steps": Rule("checker.*"),
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(

@@ -1,0 +1,70 @@
+"""That facts contradict each other: Fourier and Motzkin, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.certificate.steps import Row, total
+
+_MOST_ROWS = 160
+
+
+def eliminated(rows: list[Row]) -> Row | None:
+    """A contradiction: by values for symbols where two facts say one, else by adding
+    each lower bound of a symbol to each upper one.
+    """
+    while True:
+        kept: dict[Any, Row] = {}  # by direction
+        equal: tuple[Row, Row] | None = None
+        for row in rows:
+            constant = row.term.get("", 0)
+            key = tuple(sorted((s, c) for s, c in row.term.items() if s and c))
+            if not key and constant < 0:
+                return row
+            if not key or (key in kept and kept[key].term.get("", 0) <= constant):
+                continue
+            kept[key] = row
+            other = kept.get(tuple((s, -c) for s, c in key))
+            if other is None or other.term.get("", 0) + constant > 0:
+                continue
+            if other.term.get("", 0) + constant < 0:
+                return total((row, 1), (other, 1))
+            if equal is None and any(abs(c) == 1 for _, c in key):
+                equal = row, other
+        if not kept or len(kept) > _MOST_ROWS:
+            return None
+        rows = list(kept.values())
+        rows = _combined(rows) if equal is None else _solved(rows, *equal)
+
+
+def _solved(rows: list[Row], equal: Row, other: Row) -> list[Row]:
+    """Without a symbol that `equal`, which is 0, gives the value of."""
+    symbol = next(s for s, c in equal.term.items() if s and abs(c) == 1)
+    if equal.term[symbol] < 0:
+        equal, other = other, equal
+    found = []
+    for row in rows:
+        factor = row.term.get(symbol, 0)
+        if factor:
+            row = total((row, 1), (other if factor > 0 else equal, abs(factor)))
+        found.append(row)
+    return found
+
+
+def _combined(rows: list[Row]) -> list[Row]:
+    """Without the symbol that costs least."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        for symbol, factor in row.term.items():
+            counts.setdefault(symbol, [0, 0])[factor > 0] += 1
+    counts.pop("", None)
+    costs = {s: (a * b - a - b, s) for s, (a, b) in counts.items()}
+    symbol = min(costs, key=lambda s: costs[s])
+    found = [r for r in rows if symbol not in r.term]
+    lows = [r for r in rows if r.term.get(symbol, 0) > 0]
+    highs = [r for r in rows if r.term.get(symbol, 0) < 0]
+    for low in lows:
+        for high in highs:
+            a, b = low.term[symbol], -high.term[symbol]
+            found.append(total((low, b), (high, a)))
+    return found
