@@ -41,9 +41,9 @@ def test_a_contradiction_is_one() -> None:
 def test_conflicts_between_blocks_are_a_fault() -> None:
     """Blocks that write rows of each other: of that a proof says nothing."""
     (rows,) = (case for case in CASES if case.name == "rows")
-    line = ", %rd8, 127;"
+    line = ", %rd8, 255;"
     assert line in rows.ptx
-    assert rows.behaviour(rows.ptx.replace(line, ", %rd8, 254;")) == "fault"
+    assert rows.behaviour(rows.ptx.replace(line, ", %rd8, 510;")) == "fault"
 
 
 @pytest.mark.parametrize(
