@@ -45,7 +45,7 @@ FUSING = (
     "alcop-inline-elementwise,",
     "alcop-sink-reshapes,",
     "alcop-fuse-elementwise{assume-noalias-args=true},",
-    "alcop-launch-rows,",
+    "alcop-launch-rows{target=sm_80},",
 )
 LENGTHS = """\
     %j = linalg.index 1 : index

@@ -126,7 +126,7 @@ def test_explain_says_which_tiles_attention_gets(
     assert tune.main(["explain", str(path), "--target", "sm_80"]) == 0
     said = capsys.readouterr().out
     assert "chain 32x1024x1024, rows of 128 and 128, masked on sm_80" in said
-    assert "tiles      128 rows by 8 warps, 128 columns" in said
+    assert "tiles      64 rows by 4 warps, 64 columns" in said
     for part in ("tensor cores", "scores", "last blocks", "others"):
         assert part in said
 

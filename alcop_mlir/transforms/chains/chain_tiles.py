@@ -110,15 +110,16 @@ def would_split(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> bool:
 
 def _slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Slots:
     """Of keys and values: 2 where they fit, so that a copy runs beside arithmetic."""
-    two = Slots(2 + _of_masked(sizes), 1)
-    fits = shared_bytes(sizes, tiles, two.count) <= target.shared_bytes_per_block
-    return two if fits else Slots(1 + _of_masked(sizes), 0)
+    needed = shared_bytes(sizes, tiles, 2 + _of_masked(sizes))
+    if needed <= target.shared_bytes_per_block:
+        return Slots(2, 1)
+    return Slots(1 + _of_masked(sizes), 0)
 
 
 def _of_masked(sizes: ChainSizes) -> int:
     """Buffers of the loop over tiles with a mask, beside those of whole tiles.
 
-    That both share memory, as they run in turn, is found out after slots are planned.
+    Loops in turn share their slots, but that is found out after these are planned.
     """
     return 0 if sizes.last is None else 1
 
