@@ -15,6 +15,7 @@ from alcop_mlir.transforms.chains.chain_tiles import (
     _seconds,
     checked_tiles,
     chosen_tiles,
+    possible_tiles,
     with_parts,
     would_split,
 )
@@ -60,10 +61,17 @@ def test_no_tiles_are_predicted_to_be_much_faster(
             assert taken <= 1.04 * _inside(sizes, other, found)
 
 
-def test_one_tile_of_keys_is_copied_while_another_is_used() -> None:
-    for n in (64, 100, 128, 197, 256, 1024):
-        sizes = replace(HEADS, n=n)
+@pytest.mark.parametrize("batch", [12, 96, 128])
+def test_one_tile_of_keys_is_copied_while_another_is_used(batch: int) -> None:
+    for size in (64, 100, 128, 197, 256, 1024):
+        sizes = replace(HEADS, batch=batch, m=size, n=size)
         assert column_tiles(sizes, chosen_tiles(sizes, A100)) >= 2
+
+
+def test_heads_whose_kernels_would_spill_have_narrow_tiles() -> None:
+    for d, most in ((64, 128), (80, 64), (96, 64), (112, 64), (128, 128), (192, 32)):
+        sizes = replace(HEADS, k=d, d=d)
+        assert max(one.columns for one in possible_tiles(sizes, A100)) == most
 
 
 def test_a_block_has_no_more_warps_than_rows() -> None:
