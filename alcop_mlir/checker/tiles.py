@@ -16,27 +16,47 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.instructions import Instruction
 from alcop_mlir.checker.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.registers import WARP
-from alcop_mlir.checker.tags import UNKNOWN, ZERO, Element, Misplaced, Result, Tags
+from alcop_mlir.checker.tags import (
+    NUMBER,
+    UNKNOWN,
+    ZERO,
+    Element,
+    Misplaced,
+    Result,
+    Tags,
+)
 from alcop_mlir.checker.terms import Term
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
 _ROWS, _COLUMNS = 16, 8
 _NONE = -1  # instead of an index: a zero
+# Of a register, in each thread: offsets, and where they are known; None: everywhere.
+_Places = tuple[np.ndarray, np.ndarray | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Of each warp, what the lines of a tile are; equal ones are one object.
+
+    at:   by loop that is not summed, a term and a number for each line
+    good: of which lines this is known; what others make nobody knows
+    """
+
+    at: dict[str, tuple[Term, np.ndarray]]
+    good: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
     """Of each warp: what its lines are, and where they are along the sum.
 
-    lines: by loop that is not summed, a term and a number for each line; equal ones
-           are one object
     along: by position along the sum, the term of the index there and a number
     first: the least of these numbers; count: how many there are, of which all follow:
            at other positions there are zeros
     """
 
     array: str
-    lines: dict[str, tuple[Term, np.ndarray]]
+    lines: Lines
     term: Term
     along: np.ndarray
     first: int
@@ -50,8 +70,8 @@ class Tiles:
         self.moves, self.book = moves, moves.book
         self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
         self._sums: dict[Any, tuple[Any, Term, np.ndarray]] = {}
-        self._places: dict[Any, list[np.ndarray]] = {}
-        self._lines: dict[Any, dict[str, tuple[Term, np.ndarray]]] = {}
+        self._places: dict[Any, list[_Places]] = {}
+        self._lines: dict[Any, Lines] = {}
         self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
         self._same: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
@@ -90,33 +110,47 @@ class Tiles:
         whole = self.book.whole(Tags(numbers, places), size)
         number = self._spread(whole.number, each, depth, lines)
         index = self._spread(whole.at, each, depth, lines)
-        zero = number[0, 0] == ZERO
-        if ((number == ZERO) != zero).any():
-            raise Misplaced("it multiplies rows of which some have zeros")
+        zero = number == ZERO
         if zero.all():
-            return Tile("", {}, {}, np.full(index.shape[::2], _NONE), 0, 0)
-        kind = self.book.kinds[int(number[0, 0, ~zero][0])]
-        is_one = (number[:, :, ~zero] == number[0, 0, ~zero][0]).all()
-        if not isinstance(kind, Element) or not is_one:
+            nothing = np.full(index.shape[::2], _NONE)
+            return Tile("", Lines({}, ~zero[:, :, 0]), {}, nothing, 0, 0)
+        known = number[number > NUMBER]
+        kind = self.book.kinds[int(known[0])] if len(known) else None
+        if not isinstance(kind, Element):
             raise Misplaced("it multiplies what is not known to be of one array")
         if kind.array not in (statement.lhs, statement.rhs):
             raise Misplaced(f"it multiplies elements of {kind.array}")
-        loops = self.book.loops(kind, index)
-        term, found = loops.pop(statement.reduced)
-        along = np.where(zero, _NONE, found[:, 0, :])
-        if (found[:, :, ~zero] != found[:, :1, ~zero]).any():
-            raise Misplaced("rows of a tile are at several places along the sum")
-        order = np.sort(along[:, ~zero], axis=1)
+        return self._tile_of(kind, number == known[0], zero, index)
+
+    def _tile_of(
+        self, kind: Element, mine: np.ndarray, zero: np.ndarray, index: np.ndarray
+    ) -> Tile:
+        """Lines of an array's elements; they have zeros where the sum has ended."""
+        good = (mine | zero).all(axis=2) & mine.any(axis=2)
+        if not good.any():
+            raise Misplaced("it multiplies what is not known to be of one array")
+        zeros = zero[good][0]
+        good &= (zero == zeros).all(axis=2)
+        loops = self.book.loops(kind, index[:, :, ~zeros])
+        term, found = loops.pop(self.book.statement.reduced)
+        for _, value in loops.values():
+            good &= (value == value[:, :, :1]).all(axis=2)
+        inside = found[np.arange(len(good)), good.argmax(axis=1)]
+        good &= (found == inside[:, None]).all(axis=2)
+        has_any = good.any(axis=1)
+        if not has_any.any():
+            raise Misplaced("rows of a tile are of several rows of an array")
+        order = np.sort(inside[has_any], axis=1)
         first, count = int(order.min()), order.shape[1]
         if (order - first != np.arange(count)).any():
             raise Misplaced("a tile has no neighbours along the sum")
-        loops = {n: (t, v[:, :, ~zero]) for n, (t, v) in loops.items()}
-        if any((v != v[:, :, :1]).any() for _, v in loops.values()):
-            raise Misplaced("a row of a tile is of several rows of an array")
-        rows = {n: (t, v[:, :, 0]) for n, (t, v) in loops.items()}
+        along = np.full((len(good), len(zeros)), _NONE)
+        along[:, ~zeros] = np.where(has_any[:, None], inside, _NONE)
+        rows = {n: (t, np.where(good, v[:, :, 0], 0)) for n, (t, v) in loops.items()}
         key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
-        rows = self._lines.setdefault((kind.array, lines, key), rows)
-        return Tile(kind.array, rows, term, along, first, count)
+        key = kind.array, good.shape, good.tobytes(), key
+        lines = self._lines.setdefault(key, Lines(rows, good))
+        return Tile(kind.array, lines, term, along, first, count)
 
     def _spread(
         self, held: np.ndarray, each: int, depth: int, lines: int
@@ -137,7 +171,12 @@ class Tiles:
     def _summed(
         self, ins: Instruction, a: Tile, b: Tile, size: int, turns: dict[str, Term]
     ) -> list[Tags]:
-        if terms.frozen(a.term) != terms.frozen(b.term) or (a.along != b.along).any():
+        both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
+        if (
+            terms.frozen(a.term) != terms.frozen(b.term)
+            or a.count != b.count
+            or (a.along[both] != b.along[both]).any()
+        ):
             raise Misplaced("it multiplies elements of several indices of the sum")
         if not a.count:
             return [self.moves.operand(name, 4) for name in names_of(ins.operands[3])]
@@ -145,13 +184,14 @@ class Tiles:
         before = terms.plus(a.term, terms.number(a.first))
         after = terms.plus(before, terms.number(a.count))
         places = self._expected(a, b, index, size, len(names_of(ins.operands[3])))
-        kinds = {
+        started = (
             self._started(name, size, terms.frozen(term), place)
             for name, place in zip(names_of(ins.operands[3]), places, strict=True)
-        }
-        if len(kinds) != 1:
+        )
+        kinds = {one for one in started if one is not None}
+        if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")
-        ((upto, reads),) = kinds
+        upto, reads = kinds.pop() if kinds else (terms.frozen(before), frozenset())
         less = terms.minus(dict(upto), before)
         if terms.frozen(terms.replaced(less, turns)):
             raise Misplaced("a sum that leaves something out, or adds it again")
@@ -160,20 +200,27 @@ class Tiles:
 
     def _expected(
         self, a: Tile, b: Tile, index: np.ndarray, size: int, count: int
-    ) -> list[np.ndarray]:
+    ) -> list[_Places]:
         """By register, the offsets of what two tiles make; equal ones are one."""
         key = id(a.lines), id(b.lines), size, count
         if key not in self._places:
             many, grain = 4 // size, self.book.grain
             inside = np.arange(size // grain) * grain
-            found = []
+            live = a.lines.good[:, :, None] & b.lines.good[:, None]
+            found: list[_Places] = []
             for number in range(count):
                 flat = number * many
                 row = self._group + 8 * (flat // 2)
-                columns = (2 * self._place + (flat + i) % 2 for i in range(many))
+                columns = [2 * self._place + (flat + i) % 2 for i in range(many)]
                 mine = np.stack([index[self._warp, row, c] for c in columns], axis=1)
                 place = (mine[:, :, None] * size + inside).reshape(len(mine), -1)
-                found.append(self._same.setdefault(place.tobytes(), place))
+                known = None
+                if not live.all():
+                    each = [live[self._warp, row, c] for c in columns]
+                    known = np.repeat(np.stack(each, axis=1), len(inside), axis=1)
+                    place = np.where(known, place, 0)
+                place = self._same.setdefault(place.tobytes(), place)
+                found.append((place, known))
             self._places[key] = found
         return self._places[key]
 
@@ -185,9 +232,9 @@ class Tiles:
             if {a.array, b.array} != {statement.lhs, statement.rhs}:
                 raise Misplaced("it multiplies elements of one array")
             loops: dict[str, tuple[Term, Any]] = {}
-            for name, (term, value) in b.lines.items():
+            for name, (term, value) in b.lines.at.items():
                 loops[name] = term, value[:, None, :]
-            for name, (term, value) in a.lines.items():
+            for name, (term, value) in a.lines.at.items():
                 own = term, value[:, :, None]
                 other, number = loops.get(name, own)
                 if (
@@ -207,12 +254,17 @@ class Tiles:
         return term, index
 
     def _started(
-        self, name: str, size: int, term: Any, place: np.ndarray
-    ) -> tuple[Any, frozenset[str]]:
-        """Up to where a sum has come, and what it has read."""
-        tags = self.moves.operand(name, 4)
-        number = int(tags.number[0, 0])
-        if number == UNKNOWN or (tags.number != number).any():
+        self, name: str, size: int, term: Any, places: _Places
+    ) -> tuple[Any, frozenset[str]] | None:
+        """Up to where a sum has come, and what it has read; None: nobody knows of
+        which elements it is.
+        """
+        (place, known), tags = places, self.moves.operand(name, 4)
+        numbers = tags.number if known is None else tags.number[known]
+        if not numbers.size:
+            return None
+        number = int(numbers.flat[0])
+        if number == UNKNOWN or (numbers != number).any():
             raise Misplaced("a sum of what is not known")
         if number == ZERO:
             return (), frozenset()
@@ -220,24 +272,33 @@ class Tiles:
         if kind is None or kind.size != size:
             raise Misplaced("a sum that starts from a number")
         if isinstance(kind, Result):
-            if kind.term != term or not _is_equal(tags.place, place):
+            if kind.term != term or not _is_equal(tags.place, place, known):
                 raise Misplaced("a tile is added to another element's sum")
             return kind.upto, kind.reads
         if kind.array != self.book.statement.init:
             raise Misplaced(f"a sum that starts from {kind.array}")
-        whole = self.book.whole(tags, size)
+        whole, each = self.book.whole(tags, size), size // self.book.grain
         own, index = self.book.result(self.book.loops(kind, whole.at))
-        first = place[:, :: size // self.book.grain] // size
-        if (whole.number != number).any() or own != term or (index != first).any():
+        at = None if known is None else known[:, ::each]
+        is_there = _is_equal(index, place[:, ::each] // size, at)
+        is_one = _is_equal(whole.number, np.full_like(whole.number, number), at)
+        if not is_one or own != term or not is_there:
             raise Misplaced("a sum starts from another element")
         return (), frozenset({kind.array})
 
-    def _tags(self, kind: Result, place: np.ndarray) -> Tags:
-        key = self.book.number(kind), place.shape
+    def _tags(self, kind: Result, places: _Places) -> Tags:
+        place, known = places
+        number = self.book.number(kind)
+        if known is not None:
+            return Tags(np.where(known, number, UNKNOWN).astype(np.int32), place)
+        key = number, place.shape
         if key not in self._numbers:
-            self._numbers[key] = np.full(place.shape, key[0], np.int32)
+            self._numbers[key] = np.full(place.shape, number, np.int32)
         return Tags(self._numbers[key], place)
 
 
-def _is_equal(one: np.ndarray, other: np.ndarray) -> bool:
-    return one is other or np.array_equal(one, other)
+def _is_equal(one: np.ndarray, other: np.ndarray, where: np.ndarray | None) -> bool:
+    """Whether two are the same where they are looked at; None: everywhere."""
+    if one is other or where is None:
+        return one is other or np.array_equal(one, other)
+    return not (where & (one != other)).any()
