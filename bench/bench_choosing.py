@@ -43,13 +43,13 @@ from choosing_strategies import RankLoss
 from records import print_table, store
 
 from alcop_mlir.errors import ConfigError, optional
+from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import models, selection, strategies, training
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.search import Budget, Strategy, search
-from alcop_mlir.tuning.simulator import simulate
 
 TRIALS = (0, 8, 10, 50)
 CHOOSERS = ("random", "xgboost", "analytical", "hybrid")

@@ -41,8 +41,8 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import residuals
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import Candidates, IntArray
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, IntArray
 
 TRIALS = (8, 10, 50)
 BATCH = 8

@@ -34,10 +34,11 @@ from records import print_table, store
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import records
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import Candidates, enumerate_space
+from alcop_mlir.tuning.space import enumerate_space
 
 TARGET = find_target("sm_80")
 SETTING = Setting(TARGET.name, "cuda", TARGET.device, "535.1", "0.1.0", "abc")

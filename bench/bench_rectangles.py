@@ -35,9 +35,10 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import Candidates, check
+from alcop_mlir.tuning.space import check
 
 WIDTHS = (8, 16, 32)
 FEWEST_CHANNELS = 16  # others are joined with taps

@@ -33,6 +33,7 @@ from records import store
 
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.measurement.devices import Simulated
+from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning import (
@@ -43,12 +44,12 @@ from alcop_mlir.tuning import (
     strategies,
     training,
 )
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, Task, search
-from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import Candidates, check, enumerate_space, find_space
+from alcop_mlir.tuning.space import check, enumerate_space, find_space
 
 HERE = Path(__file__).parent
 TRIALS = (0, 8, 10, 50)

@@ -53,9 +53,9 @@ from alcop_mlir.measurement.tunables import Tunable
 from alcop_mlir.runtime.bundle import Bundle, save
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning import open_variants
+from alcop_mlir.tuning.candidates import FloatArray
 from alcop_mlir.tuning.open_problem import LARGEST, OpenProblem, Samples, from_points
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import FloatArray
 from alcop_mlir.tuning.variant_times import fastest, samples_of, times
 from alcop_mlir.variants import ScheduleVariant
 

@@ -25,9 +25,10 @@ from alcop_mlir import resources
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.space import Candidates, enumerate_space
+from alcop_mlir.tuning.space import enumerate_space
 
 FloatArray = npt.NDArray[np.float64]
 

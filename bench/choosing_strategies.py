@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import optional
+from alcop_mlir.tuning.candidates import AXES, FloatArray
 from alcop_mlir.tuning.search import History, Task
-from alcop_mlir.tuning.space import AXES, FloatArray
 
 _CHANCE = 0.05  # of a proposal to be drawn at random; AutoTVM's epsilon
 _ROUNDS = 100

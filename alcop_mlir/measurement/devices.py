@@ -35,9 +35,12 @@ SIMULATED_GPU = "simulated SM"
 DRIFT = 0.05  # the baseline may take that much more or less than at first
 # What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
-_SIMULATOR = tuple(
-    f"tuning/{name}.py"
-    for name in ("events", "hardware", "simulator", "traffic", "warpgroup_model")
+_SIMULATOR = (
+    "measurement/events.py",
+    "measurement/simulator.py",
+    "tuning/hardware.py",
+    "tuning/traffic.py",
+    "tuning/warpgroup_model.py",
 )
 
 
@@ -65,8 +68,9 @@ class Simulated(Device):
 
     def measure(self, schedules: Sequence[Schedule]) -> Iterator[Record]:
         """Simulate them all at once."""
-        from alcop_mlir.tuning.simulator import simulate
-        from alcop_mlir.tuning.space import Candidates, check
+        from alcop_mlir.measurement.simulator import simulate
+        from alcop_mlir.tuning.candidates import Candidates
+        from alcop_mlir.tuning.space import check
 
         costs = [check(self.problem, s, self.target) for s in schedules]
         times = simulate(self.problem, Candidates(schedules, costs), self.target)

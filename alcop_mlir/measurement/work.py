@@ -65,8 +65,9 @@ def simulate_candidate(task: tuple[Problem, Schedule, str]) -> float:
 
     Takes as long as `ALCOP_SIMULATED_SECONDS` says, as a GPU would.
     """
-    from alcop_mlir.tuning.simulator import simulate
-    from alcop_mlir.tuning.space import Candidates, check
+    from alcop_mlir.measurement.simulator import simulate
+    from alcop_mlir.tuning.candidates import Candidates
+    from alcop_mlir.tuning.space import check
 
     problem, schedule, name = task
     target = find_target(name)

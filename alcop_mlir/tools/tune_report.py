@@ -14,9 +14,9 @@ from alcop_mlir import files
 from alcop_mlir.errors import ConfigError, optional
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning.analytical import PARTS, Prediction, predict
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import Candidates
 
 _FORMATS = ("png", "svg")
 _Key = tuple[str, str, Problem]

@@ -29,10 +29,10 @@ from alcop_mlir.target import (
     mma_shape,
 )
 from alcop_mlir.tuning import hardware, traffic, warpgroup_model
+from alcop_mlir.tuning.candidates import Candidates, FloatArray
 from alcop_mlir.tuning.hardware import SUB_CORES, Rates
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, FloatArray
 
 # The parts of a kernel's time; they add up to the whole.
 PARTS = (

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import record_index as indices
+from alcop_mlir.tuning.candidates import IntArray
 from alcop_mlir.tuning.open_problem import OpenProblem
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.record_book import Book
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from alcop_mlir.tuning.space import BoolArray, FloatArray, IntArray
+from alcop_mlir.tuning.candidates import BoolArray, FloatArray, IntArray
 
 _SWEEPS = 8
 _LEAST = 1e-9  # of a loss that is worth a change

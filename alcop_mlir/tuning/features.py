@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from alcop_mlir.tuning.analytical import PARTS, Prediction
+from alcop_mlir.tuning.candidates import AXES, Candidates, FloatArray
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import AXES, Candidates, FloatArray
 
 _PARAMETERS = (*AXES, "threads", "m", "n", "k", "batch", "element bytes", "out bytes")
 _QUANTITIES = (

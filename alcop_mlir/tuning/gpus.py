@@ -17,8 +17,8 @@ import numpy as np
 
 from alcop_mlir import knobs
 from alcop_mlir.target import Target, newest_target
+from alcop_mlir.tuning.candidates import FloatArray
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import FloatArray
 
 # What is faster than the peak of a target's row: its own GPU by overclocking,
 # others of the architecture by more SMs and rates (L40S against RTX 4090: 2.2).

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from alcop_mlir import files
-from alcop_mlir.tuning.space import FloatArray
+from alcop_mlir.tuning.candidates import FloatArray
 
 Int32Array = npt.NDArray[np.int32]
 _DIGEST_BYTES = 32  # sha256 of the key and of what follows

@@ -28,13 +28,13 @@ from alcop_mlir.target import Target
 from alcop_mlir.tuning import learned, records, training
 from alcop_mlir.tuning import record_book as book
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import Candidates, FloatArray
 from alcop_mlir.tuning.counted import Counted
 from alcop_mlir.tuning.features import NAMES, Samples, features
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.record_book import Book
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import Candidates, FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 LEAST_RECORDS = 64  # fewer do not make a model

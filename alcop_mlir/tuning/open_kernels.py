@@ -28,9 +28,10 @@ from alcop_mlir.schedule import (
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning.analytical import Prediction, predict
+from alcop_mlir.tuning.candidates import BoolArray, Candidates, FloatArray
 from alcop_mlir.tuning.open_problem import WIDEST, OpenProblem, Samples
 from alcop_mlir.tuning.problem import word_loads
-from alcop_mlir.tuning.space import SMALL, BoolArray, Candidates, FloatArray
+from alcop_mlir.tuning.space import SMALL
 
 RowBytes = Literal[1, 4, 16]
 _ROW_BYTES: tuple[RowBytes, ...] = (16, 4, 1)

@@ -16,8 +16,8 @@ import numpy as np
 
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
+from alcop_mlir.tuning.candidates import FloatArray, IntArray
 from alcop_mlir.tuning.problem import Problem, Typed
-from alcop_mlir.tuning.space import FloatArray, IntArray
 
 LARGEST = 16384  # of a size, where nothing else is said
 LARGEST_BATCH = 1024

@@ -22,11 +22,11 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import code_size, decision_list, preference, variant_times
+from alcop_mlir.tuning.candidates import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.decision_list import Rule, Table
 from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, Kernels, copies, families
 from alcop_mlir.tuning.open_problem import OpenProblem, Samples, sample
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant, SizeLimit
 
 _SAMPLES = 512

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.schedule import MMA
-from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
+from alcop_mlir.tuning.candidates import AXES, Candidates, FloatArray, IntArray
 
 # The better of two predictions that are this close may be the worse: of near the best
 # schedules the model is off by 7 to 14 % (standard deviation), see docs/tuning.md.
@@ -69,10 +69,11 @@ def _deepest(candidates: Candidates, row: int, predicted: FloatArray) -> int:
     if one.engine != MMA or (k >= _SHORT_K and m * n >= _SMALL_TILE):
         return row
     most = _OF_SHORT_K if k < _SHORT_K else _OF_SMALL_TILE
-    shared, register = one.stages
-    for stages in range(shared + 1, most + 1):
-        other = candidates.rows.get(one.changed(stages=(stages, register)))
-        if other is not None and predicted[other] <= EQUAL * predicted[row]:
+    shared = AXES.index("shared_stages")
+    table = candidates.table
+    alike = (np.delete(table, shared, 1) == np.delete(table[row], shared)).all(axis=1)
+    for other in np.flatnonzero(alike & (predicted <= EQUAL * predicted[row])).tolist():
+        if table[deepest, shared] < table[other, shared] <= most:
             deepest = other
     return deepest
 

@@ -27,9 +27,9 @@ from alcop_mlir import files, knobs, limits
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.tuning import record_index as indices
 from alcop_mlir.tuning import records
+from alcop_mlir.tuning.candidates import IntArray
 from alcop_mlir.tuning.record_index import Index
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import IntArray
 
 LEAST_BYTES = 1 << 16  # of a file with an index: decoding fewer takes no longer
 # Nanoseconds: two writes within one tick of a disk's clock leave the same time.

@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from alcop_mlir.target import Target
 from alcop_mlir.tuning import gpus, records
+from alcop_mlir.tuning.candidates import FloatArray, IntArray
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import FloatArray, IntArray
 
 # Another number where other lines are records, or mean something else.
 _MAGIC = b"alcop record index 1\n"

@@ -20,8 +20,8 @@ from typing import Protocol
 
 import numpy as np
 
+from alcop_mlir.tuning.candidates import FloatArray, IntArray
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.space import FloatArray, IntArray
 
 # Doublings of a parameter until errors have little in common. Of tiles and shared
 # stages by the largest likelihood of the times in AutoHeuristic's half that calibrates

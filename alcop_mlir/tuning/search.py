@@ -23,9 +23,9 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning.analytical import Prediction, predict
+from alcop_mlir.tuning.candidates import Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.features import features
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import Candidates, FloatArray, IntArray
 
 BATCH = 8
 PATIENCE = 6  # batches without a better schedule before the search stops

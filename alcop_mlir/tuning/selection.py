@@ -27,6 +27,7 @@ from alcop_mlir.tuning import (
     records,
 )
 from alcop_mlir.tuning import record_book as book
+from alcop_mlir.tuning.candidates import Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.counted import Counted
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
@@ -35,15 +36,7 @@ from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.record_book import ChangedError
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.space import (
-    SMALL,
-    Candidates,
-    FloatArray,
-    IntArray,
-    Space,
-    check,
-    enumerate_space,
-)
+from alcop_mlir.tuning.space import SMALL, Space, check, enumerate_space
 from alcop_mlir.variants import ScheduleVariant
 
 COMPILED_FOR = "cuda"  # the device whose records the compiler chooses by

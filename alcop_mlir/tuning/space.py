@@ -14,50 +14,22 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
-import numpy.typing as npt
 
 from alcop_mlir import resources
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.rectangles import Rectangles
-from alcop_mlir.resources import Copies, Resources
+from alcop_mlir.resources import Resources
 from alcop_mlir.schedule import (
     MAX_REGISTER_STAGES,
     MAX_SHARED_STAGES,
-    MMA,
-    WGMMA,
     Schedule,
 )
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
 from alcop_mlir.tuning import hardware, warpgroup_space
+from alcop_mlir.tuning.candidates import Candidates, Listed, copied, cost, cost_as_given
 from alcop_mlir.tuning.problem import Problem
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-ENGINES = {MMA: 1, WGMMA: 2}
-# The integers of a schedule, in this order.
-AXES = (
-    "block_m",
-    "block_n",
-    "block_k",
-    "warp_m",
-    "warp_n",
-    "shared_stages",
-    "register_stages",
-    "raster",
-    "split_k",
-    "sweeps",
-    "rectangle",
-    "cluster",
-    "turns",
-    "engine",
-)
 
 OVERHANG = 1 / 8  # of a size, by which tiles may exceed it
 
@@ -108,72 +80,6 @@ FULL = Space(
 _SPACES = {space.name: space for space in (SMALL, FULL)}
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Legal schedules, and what each costs, by row; columns for arithmetic on all."""
-
-    schedules: Sequence[Schedule]
-    resources: Sequence[Resources]
-
-    def __len__(self) -> int:
-        return len(self.schedules)
-
-    @cached_property
-    def table(self) -> IntArray:
-        """One row per schedule, one column per name in `AXES`."""
-        rows = [(*s.block, *s.warp, *s.stages, *_singles(s)) for s in self.schedules]
-        return np.reshape(np.array(rows, np.int64), (-1, len(AXES)))
-
-    @cached_property
-    def costs(self) -> IntArray:
-        """Threads, shared bytes, registers per thread, blocks per SM."""
-        rows = [
-            (c.threads, c.shared_bytes, c.registers_per_thread, c.blocks_per_sm)
-            for c in self.resources
-        ]
-        return np.reshape(np.array(rows, np.int64), (-1, 4))
-
-    @cached_property
-    def rows(self) -> dict[Schedule, int]:
-        """The row of each schedule."""
-        return {schedule: row for row, schedule in enumerate(self.schedules)}
-
-    @cached_property
-    def tiles(self) -> IntArray:
-        """A number for each row, the same for those with one tile and parts of K."""
-        numbers: dict[object, int] = {}
-        keys = [(s.block, s.warp, s.split_k) for s in self.schedules]
-        return np.array(
-            [numbers.setdefault(key, len(numbers)) for key in keys], np.int64
-        )
-
-    def axis(self, name: str) -> FloatArray:
-        """Column `name` of `AXES`."""
-        return self.table[:, AXES.index(name)].astype(np.float64)
-
-    @classmethod
-    def legal(
-        cls, schedules: Iterable[Schedule], problem: Problem, target: Target
-    ) -> Candidates:
-        """Those of `schedules` that fit; others may be recorded under other limits."""
-        costs: dict[Schedule, Resources] = {}
-        for schedule in schedules:
-            with contextlib.suppress(ConfigError):
-                costs[schedule] = _cost_as_given(problem, schedule, target)
-        return cls([*costs], [*costs.values()])
-
-    def take(self, rows: Sequence[int] | IntArray) -> Candidates:
-        """Those at `rows`, in that order."""
-        return Candidates(
-            [self.schedules[row] for row in rows], [self.resources[row] for row in rows]
-        )
-
-
-def _singles(schedule: Schedule) -> tuple[int, ...]:
-    numbers = schedule.raster, schedule.split_k, schedule.sweeps, schedule.rectangle
-    return *numbers, schedule.cluster, schedule.turns, ENGINES[schedule.engine]
-
-
 def find_space(name: str) -> Space:
     """The space called `name`; ConfigError with the known names."""
     check_known("space", name, _SPACES)
@@ -187,22 +93,22 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     resources.check_sweeps(schedule, problem.k, problem.taps)
     resources.check_rectangle(schedule, problem.places)
     warpgroup_space.check(problem, schedule, target)
-    return _cost_as_given(problem, schedule, target)
+    return cost_as_given(problem, schedule, target)
 
 
 def enumerate_space(
     problem: Problem, target: Target, space: Space = SMALL
 ) -> Candidates:
     """All legal candidates; ConfigError that names the limit if there is none."""
-    schedules: list[Schedule] = []
-    costs: list[Resources] = []
+    schedules, costs = Listed(), list[Resources]()
     refusal = "no K step fits the type of its inputs"
     tiles = _tiles(problem, space) if _is_by_mma(problem, target) else ()
-    size, copies = _copied(problem)
+    size, copies = copied(problem)
     registers = _register_stages(problem, space)
     slots = {k: _shared_stages(problem, space, k) for k in space.block_k}
+    variants = functools.cache(_Variants(problem, target, space).of)  # warps share them
     for block, warp in tiles:
-        tile, blocks = Schedule(block, warp, (1, 1)), _blocks(problem, block)
+        tile = Schedule().changed(block=block, warp=warp)
         for register in registers:
             # Without shared stages barriers forbid those of registers.
             stages = [one for one in slots[block[2]] if one > 1 or register == 1]
@@ -214,20 +120,15 @@ def enumerate_space(
             except ConfigError as error:
                 refusal = str(error)
                 continue
-            for shared, cost in zip(stages, found, strict=False):  # more need more
-                schedule = least
-                if shared != stages[0]:
-                    schedule = tile.changed(stages=(shared, register))
-                more = _variants(problem, schedule, cost, target, space, blocks)
-                for one in (schedule, *more):
-                    with contextlib.suppress(ConfigError):
-                        # What gathers need depends on the raster too.
-                        own = _cost(problem, one, target) if problem.gathered else cost
-                        schedules.append(one)
-                        costs.append(own)
-    for one, cost in warpgroup_space.schedules(problem, target):
-        schedules.append(one)
-        costs.append(cost)
+            for shared, needed in zip(stages, found, strict=False):  # more need more
+                for values in variants(block, shared, needed.blocks_per_sm):
+                    schedules.add_like(least, shared, register, *values)
+                    costs.append(needed)
+    if problem.gathered:
+        schedules, costs = _gathered(problem, schedules, target)
+    for one, needed in warpgroup_space.schedules(problem, target):
+        schedules.add(one)
+        costs.append(needed)
     if not schedules:
         raise ConfigError(
             f"no legal schedule for {problem} on {target.name}: {refusal}"
@@ -235,24 +136,22 @@ def enumerate_space(
     return Candidates(schedules, costs)
 
 
+def _gathered(
+    problem: Problem, schedules: Iterable[Schedule], target: Target
+) -> tuple[Listed, list[Resources]]:
+    """Those that are legal, with their costs: what gathers need depends on rasters."""
+    found, costs = Listed(), list[Resources]()
+    for one in schedules:
+        with contextlib.suppress(ConfigError):
+            costs.append(cost(problem, one, target))
+            found.add(one)
+    return found, costs
+
+
 def _is_by_mma(problem: Problem, target: Target) -> bool:
     """Whether mma.sync multiplies its types, where wgmma may do so instead."""
     narrow = {*problem.dtypes[:2]} & {*EIGHT_BIT_FLOATS}
     return not target.has_wgmma or narrow <= {*target.multiplied}
-
-
-def _cost(problem: Problem, schedule: Schedule, target: Target) -> Resources:
-    size, copies = _copied(problem)
-    return resources.cost(schedule, target, size, copies=copies)
-
-
-def _cost_as_given(problem: Problem, schedule: Schedule, target: Target) -> Resources:
-    return resources.cost_as_given(schedule, target, *_copied(problem))
-
-
-@functools.cache  # schedules are many, their problems few
-def _copied(problem: Problem) -> tuple[int, Copies]:
-    return problem.element_bytes, problem.copies
 
 
 def _tiles(
@@ -285,79 +184,80 @@ def _blocks(problem: Problem, block: tuple[int, int, int]) -> tuple[int, int, in
     return rows, columns, rows * columns * problem.batch
 
 
-def _variants(
-    problem: Problem,
-    schedule: Schedule,
-    cost: Resources,
-    target: Target,
-    space: Space,
-    grid: tuple[int, int, int],
-) -> list[Schedule]:
-    """`schedule` with other rasters, parts of K, sweeps, and rectangles."""
-    rows, columns, blocks = grid
-    at_once = cost.blocks_per_sm * target.sms
-    if blocks > at_once:
-        more = [
-            schedule.changed(raster=one)
-            for one in space.raster
-            if 1 < one <= rows and columns > 1
+class _Variants:
+    """Rasters, parts of K, sweeps and rectangles for the tiles of a problem.
+
+    What is legal depends on one extent of a tile, so that each is looked at once.
+    """
+
+    def __init__(self, problem: Problem, target: Target, space: Space):
+        self._problem, self._target, self._space = problem, target, space
+        self._parts = {k: self._split(k) for k in space.block_k}
+        self._sweeps = {k: self._swept(k) for k in space.block_k}
+        self._widths = {m: self._turned(m) for m in space.block}
+
+    def of(
+        self, block: tuple[int, int, int], stages: int, blocks_per_sm: int
+    ) -> list[tuple[int, int, int, int]]:
+        """Raster, parts, sweeps and rectangle of each; first of that without any."""
+        rows, columns, blocks = _blocks(self._problem, block)
+        at_once = blocks_per_sm * self._target.sms
+        found = [(1, 1, 1, 1)]
+        if blocks > at_once:
+            rasters = (one for one in self._space.raster if 1 < one <= rows)
+            found += [(one, 1, 1, 1) for one in rasters if columns > 1]
+        else:
+            parts, most = self._parts[block[2]], at_once // blocks
+            found += [
+                (1, one, 1, 1)
+                for one, steps in parts
+                if one <= most and stages <= steps
+            ]
+        turned = [
+            (raster, 1, 1, width)
+            for width in self._widths[block[0]]
+            for raster, one, _, _ in found
+            if one == 1
         ]
-    else:
-        parts = [one for one in space.split_k if 1 < one <= at_once // blocks]
-        fitting = (one for one in parts if _splits(problem, schedule, one))
-        some = (schedule.changed(split_k=one) for one in fitting)
-        more = [one for one in some if _is_split(problem, one)]
-    if problem.taps is None and problem.places is None:
-        return more
-    swept = _swept(problem, schedule, target, space)
-    wide = (one for one in space.rectangle if 1 < one <= schedule.block[0])
-    turned = [
-        one.changed(rectangle=width)
-        for width in wide
-        for one in (schedule, *more)
-        if one.split_k == 1 and _fills(problem, schedule.block[0], width)
-    ]
-    return [*more, *swept, *turned]
+        return [*found, *((1, 1, one, 1) for one in self._sweeps[block[2]]), *turned]
+
+    def _split(self, block_k: int) -> list[tuple[int, int]]:
+        """Parts that are legal and hardly over the edge, and the steps of each."""
+        problem, found = self._problem, list[tuple[int, int]]()
+        for one in self._space.split_k:
+            length = problem.k // one
+            steps = -(-length // block_k)
+            if problem.taps is not None:
+                steps = k_steps(problem.k, block_k, problem.taps) // one
+            elif steps * block_k > length * (1 + OVERHANG):
+                continue
+            schedule = _with_step(block_k).changed(split_k=one)
+            with contextlib.suppress(ConfigError):
+                _check_split(problem, schedule)
+                found += [(one, steps)] if one > 1 else []
+        return found
+
+    def _swept(self, block_k: int) -> list[int]:
+        """Legal numbers of sweeps, where L2 does not keep the images anyway."""
+        problem, found = self._problem, list[int]()
+        kept = hardware.L2_KEPT * self._target.l2_bytes
+        if problem.taps is None or problem.input_bytes <= kept:
+            return found
+        for one in self._space.sweeps:
+            schedule = _with_step(block_k).changed(sweeps=one)
+            with contextlib.suppress(ConfigError):
+                resources.check_sweeps(schedule, problem.k, problem.taps)
+                found += [one] if one > 1 else []
+        return found
+
+    def _turned(self, block_m: int) -> list[int]:
+        """The widths of rectangles that hardly go over the edges of images."""
+        wide = [one for one in self._space.rectangle if 1 < one <= block_m]
+        return [one for one in wide if _fills(self._problem, block_m, one)]
 
 
-def _splits(problem: Problem, schedule: Schedule, parts: int) -> bool:
-    """Whether the parts are hardly over the edge, and as long as the pipeline."""
-    length = problem.k // parts
-    steps = -(-length // schedule.block[2])
-    if problem.taps is not None:
-        steps = k_steps(problem.k, schedule.block[2], problem.taps) // parts
-    elif steps * schedule.block[2] > length * (1 + OVERHANG):
-        return False
-    return schedule.stages[0] <= steps
-
-
-def _is_split(problem: Problem, schedule: Schedule) -> bool:
-    """Whether its parts are legal."""
-    size, is_batched = problem.element_bytes, problem.is_batched
-    refused = resources.split_refusal(
-        schedule, problem.k, size, is_batched, problem.taps
-    )
-    return not refused
-
-
-def _swept(
-    problem: Problem, schedule: Schedule, target: Target, space: Space
-) -> list[Schedule]:
-    """With the legal numbers of sweeps, where L2 does not keep the images anyway."""
-    if problem.taps is None:
-        return []
-    if problem.input_bytes <= hardware.L2_KEPT * target.l2_bytes:
-        return []
-    some = (schedule.changed(sweeps=one) for one in space.sweeps if one > 1)
-    return [one for one in some if _is_swept(problem, one)]
-
-
-def _is_swept(problem: Problem, schedule: Schedule) -> bool:
-    """Whether its sweeps are legal."""
-    with contextlib.suppress(ConfigError):
-        resources.check_sweeps(schedule, problem.k, problem.taps)
-        return True
-    return False
+def _with_step(block_k: int) -> Schedule:
+    return Schedule().changed(block=(*Schedule().block[:2], block_k))
 
 
 def _fills(problem: Problem, block_m: int, width: int) -> bool:

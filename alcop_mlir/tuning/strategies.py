@@ -21,11 +21,11 @@ import numpy.typing as npt
 
 from alcop_mlir.errors import check_known
 from alcop_mlir.tuning import residuals, training
+from alcop_mlir.tuning.candidates import FloatArray, IntArray
 from alcop_mlir.tuning.features import RAW, Samples
 from alcop_mlir.tuning.learned import Forest
 from alcop_mlir.tuning.preference import lead, order
 from alcop_mlir.tuning.search import BATCH, History, Strategy, Task
-from alcop_mlir.tuning.space import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 _NEW_TILES = (3, 6)  # positions in a batch

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.errors import optional
+from alcop_mlir.tuning.candidates import FloatArray
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
-from alcop_mlir.tuning.space import FloatArray
 
-TREES = 64
+TREES = 32  # 64 choose as well, in twice the time: docs/tuning.md
 OWN_WEIGHT = 8.0
 _SLOW_WEIGHT = 0.05  # of candidates far behind the best
 _NEAR = 0.3  # a candidate that takes that much longer weighs 1 / e

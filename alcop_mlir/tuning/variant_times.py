@@ -15,11 +15,11 @@ import numpy as np
 from alcop_mlir import resources
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
+from alcop_mlir.tuning.candidates import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.open_kernels import Kernels, copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
-from alcop_mlir.tuning.space import BoolArray, Candidates, FloatArray, IntArray
 from alcop_mlir.variants import NO_MOST, ScheduleVariant, SizeLimit
 
 Times = Mapping[Schedule, float]  # the least seconds of each

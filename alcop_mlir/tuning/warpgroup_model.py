@@ -21,14 +21,14 @@ import numpy as np
 from alcop_mlir.schedule import WGMMA
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M, Target
 from alcop_mlir.tuning import hardware, traffic
-from alcop_mlir.tuning.space import Candidates, FloatArray
+from alcop_mlir.tuning.candidates import ENGINES, Candidates, FloatArray
 
 Parts = dict[str, FloatArray]
 
 
 def is_by_wgmma(candidates: Candidates) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Whether each candidate is for wgmma."""
-    return np.array([one.engine == WGMMA for one in candidates.schedules], np.bool_)
+    return candidates.axis("engine") == ENGINES[WGMMA]
 
 
 def parts(

@@ -12,6 +12,7 @@ from tuning_cases import CUDA, PROBLEM, TARGET, record, task, write_records
 from alcop_mlir.target import TARGETS, find_target
 from alcop_mlir.tuning import models, records, strategies, training
 from alcop_mlir.tuning import record_book as book
+from alcop_mlir.tuning.candidates import FloatArray
 from alcop_mlir.tuning.counted import count_elsewhere
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.learned import Forest
@@ -19,7 +20,6 @@ from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.search import Budget, History, Strategy, Task, search
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import FloatArray
 
 H20 = replace(CUDA, target="sm_90", gpu="NVIDIA H20")
 A30 = replace(CUDA, gpu="NVIDIA A30")

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from tuning_cases import CUDA, SIMULATED, TARGET, counted, write_records
 
+from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.tuning import learned, models, records, training
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.features import NAMES
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import Candidates, check
+from alcop_mlir.tuning.space import check
 
 
 @pytest.fixture

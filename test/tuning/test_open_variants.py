@@ -19,13 +19,14 @@ from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import code_size, models, open_variants, records
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.decision_list import Rule, Table, choose
 from alcop_mlir.tuning.open_kernels import MOST_OF_PARTS, copies, families
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, from_points, sample
 from alcop_mlir.tuning.open_variants import Pool
 from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.selection import Chooser
-from alcop_mlir.tuning.space import Candidates, enumerate_space
+from alcop_mlir.tuning.space import enumerate_space
 from alcop_mlir.tuning.variant_times import conditions, fastest, samples_of, times
 from alcop_mlir.variants import (
     NO_MOST,

@@ -8,11 +8,12 @@ from tuning_cases import TARGET
 
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.tuning import selection, training
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.features import Samples
 from alcop_mlir.tuning.preference import EQUAL, WORTH, lead, order
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.space import Candidates, check
+from alcop_mlir.tuning.space import check
 
 PROBLEM = Problem(2048, 2048, 2048)
 # From the most frugal to the least.

@@ -10,9 +10,10 @@ from tuning_cases import PROBLEM, TARGET, task
 
 from alcop_mlir.tuning import residuals, strategies
 from alcop_mlir.tuning.analytical import PARTS
+from alcop_mlir.tuning.candidates import AXES
 from alcop_mlir.tuning.residuals import Kernel, believe, choose
 from alcop_mlir.tuning.search import Budget, Task, search
-from alcop_mlir.tuning.space import AXES, enumerate_space
+from alcop_mlir.tuning.space import enumerate_space
 
 TASK = task(400)
 PREDICTED = TASK.prediction.seconds

@@ -16,18 +16,12 @@ from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.tuning import preference, traffic
+from alcop_mlir.tuning import preference, selection, traffic
 from alcop_mlir.tuning.analytical import predict
+from alcop_mlir.tuning.candidates import AXES, Candidates
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.space import (
-    AXES,
-    FULL,
-    SMALL,
-    Candidates,
-    check,
-    enumerate_space,
-    find_space,
-)
+from alcop_mlir.tuning.search import Task
+from alcop_mlir.tuning.space import FULL, SMALL, check, enumerate_space, find_space
 
 SIZE = st.integers(1, 640)
 TARGETS = st.sampled_from(target_names()).map(find_target)
@@ -323,3 +317,21 @@ func.func @matmul(%A: memref<{size}x512xf16>, %B: memref<512x{size}xf16>,
   return
 }}
 """
+
+
+def test_of_most_candidates_no_schedule_is_made(monkeypatch) -> None:
+    candidates = enumerate_space(PROBLEM, TARGET)
+    made: list[dict[str, object]] = []
+    real = Schedule.changed
+
+    def counted(one: Schedule, **members: object) -> Schedule:
+        made.append(members)
+        return real(one, **members)
+
+    monkeypatch.setattr(Schedule, "changed", counted)
+    task = Task(PROBLEM, TARGET, candidates)
+    ranking, _, _ = selection.ranked(task, None)
+    assert candidates.schedules[ranking[0]] == candidates.schedules[ranking[0]]
+    assert len(made) < len(candidates) / 10
+    again = Candidates([*candidates.schedules], candidates.resources)
+    assert (again.table == candidates.table).all()

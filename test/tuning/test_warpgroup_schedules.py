@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from alcop_mlir.errors import ConfigError
+from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import (
@@ -18,14 +19,9 @@ from alcop_mlir.tuning import (
     warpgroup_space,
 )
 from alcop_mlir.tuning.analytical import Prediction, predict
+from alcop_mlir.tuning.candidates import ENGINES, Candidates
 from alcop_mlir.tuning.problem import Problem
-from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import (
-    ENGINES,
-    Candidates,
-    check,
-    enumerate_space,
-)
+from alcop_mlir.tuning.space import check, enumerate_space
 
 TARGET = find_target("sm_90a")
 HALVES = ("f16", "f16", "f32", "f16")

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
+from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import record_book as book
 from alcop_mlir.tuning import records
+from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.counted import Counted, count
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.records import Record, Setting
 from alcop_mlir.tuning.search import Task
-from alcop_mlir.tuning.simulator import simulate
-from alcop_mlir.tuning.space import Candidates, enumerate_space
+from alcop_mlir.tuning.space import enumerate_space
 
 TARGET = find_target("sm_80")
 PROBLEM = Problem(512, 512, 512)

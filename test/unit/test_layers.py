@@ -239,8 +239,9 @@ ONLY_IN = {
     "distributed": "measurement.pool_address",
     "dask": "measurement.pool_address",
     "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes "
-    "reference.evaluation reference.index_arrays reference.step_values runtime.* "
-    "tuning.* torch.export tools.*",
+    "measurement.events measurement.simulator reference.evaluation "
+    "reference.index_arrays reference.step_values runtime.* tuning.* torch.export "
+    "tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",

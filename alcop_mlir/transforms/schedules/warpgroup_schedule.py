@@ -39,7 +39,7 @@ def warpgroup_schedule(
         return unmodelled(contraction)
     from alcop_mlir.tuning import preference, warpgroup_space
     from alcop_mlir.tuning.analytical import predict
-    from alcop_mlir.tuning.space import Candidates
+    from alcop_mlir.tuning.candidates import Candidates
 
     found = dict(warpgroup_space.schedules(problem, target))
     legal = Candidates([*found], [*found.values()])

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 from alcop_mlir.tuning import hardware
-from alcop_mlir.tuning.space import FloatArray, IntArray
+from alcop_mlir.tuning.candidates import FloatArray, IntArray
 
 SETTLING_TILES = 6  # after two slot periods and these tiles the loop repeats
 _KEPT = 0.7  # finished rows are dropped when less than this fraction is unfinished
