@@ -13,10 +13,12 @@ from typing import Any
 
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.steps import NoSteps, Row, steps
+from alcop_mlir.certificate.turns import Turns, encoded
 from alcop_mlir.certificate.witnesses import Search
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts
 from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.ways import Ways
 
 
 class Found(Answers):
@@ -26,6 +28,7 @@ class Found(Answers):
         super().__init__([], [], [])
         self._numbers: dict[str, int] = {}
         self._vain: set[Any] = set()
+        self._searched: Turns | None = None
 
     def proof(
         self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
@@ -57,6 +60,12 @@ class Found(Answers):
             del self.asked[before:]
         return None
 
+    def turn(self, head: int, ways: Ways) -> Any:
+        """Searched for on ways of its own, whose questions are not kept."""
+        if self._searched is None:
+            self._searched = Turns(ways, Found())
+        return self.turns.setdefault(head, encoded(self._searched.found[head]))
+
 
 def answered(ptx: str, certificate: dict[str, Any]) -> dict[str, Any]:
     """The certificate with answers, and without states that a check does not meet.
@@ -70,6 +79,7 @@ def answered(ptx: str, certificate: dict[str, Any]) -> dict[str, Any]:
         "proofs": found.proofs,
         "asked": found.asked,
         "places": [numbers[one] for one in found.places],
+        "turns": {str(head): turn for head, turn in found.turns.items()},
     }
     heads = [certificate["heads"][number] for number in met]
     return sealed({**certificate, "heads": heads, "answers": answers})

@@ -35,10 +35,19 @@ _NOBODY_KNOWS = (-float("inf"), float("inf"))
 
 
 class Answers:
-    """Of one walk; asked: numbers of proofs; places: of states that are covered."""
+    """Of one walk; asked: numbers of proofs; places: of states that are covered;
+    turns: by the head of a loop, see `form.Turn`.
+    """
 
-    def __init__(self, proofs: list[Any], asked: list[int], places: list[int]):
+    def __init__(
+        self,
+        proofs: list[Any],
+        asked: list[int],
+        places: list[int],
+        turns: dict[int, Any] | None = None,
+    ):
         self.proofs, self.asked, self.places = proofs, asked, places
+        self.turns = turns or {}
         self._asked, self._places = iter(asked), iter(places)
 
     def proof(
@@ -54,6 +63,12 @@ class Answers:
         """Which of so many fits."""
         number = next(self._places, count)
         return number if 0 <= number < count and fits(number) else None
+
+    def turn(self, head: int, ways: Any) -> Any:
+        """What a turn of a loop adds and leaves, on the ways of a thread."""
+        if head not in self.turns:
+            raise CertificateError("the certificate says nothing of a loop's turns")
+        return self.turns[head]
 
 
 def rounded(term: Term) -> Term:

@@ -15,7 +15,7 @@ from alcop_mlir.checker.statement import Statement, read_statement
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
-SCHEMA = 4
+SCHEMA = 5
 _SYMBOL = re.compile(r"[\w$%@&.*/]+")
 _AXES = {"%ctaid.x", "%ctaid.y", "%ctaid.z"}
 _MOST_THREADS = 1024
@@ -67,6 +67,16 @@ class Promises:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """What each turn of a loop adds to registers, and facts of which each way back to
+    the head leaves those of one list, where one thread stands for all.
+    """
+
+    steps: dict[str, Term]
+    facts: list[list[Term]]
+
+
+@dataclass(frozen=True)
 class Certificate:
     """All of it; `requires`: of parameters, low, high and what divides them."""
 
@@ -94,8 +104,24 @@ def read_certificate(value: Any, answers: Answers | None = None) -> Certificate:
 
     answers: instead of those that it has
     """
+    return _strictly(lambda: _read(value, answers))
+
+
+def read_turn(value: Any, facts: Facts) -> Turn:
+    """What is said of a loop, with symbols of its own."""
+
+    def read() -> Turn:
+        rest = dict(value)
+        reader = _Terms(rest.pop("symbols"), Facts(facts.answers))
+        reads = {"steps": _named(str, reader.term), "facts": _list(_list(reader.term))}
+        return _record(Turn, reads)(rest)
+
+    return _strictly(read)
+
+
+def _strictly(read: Callable[[], Any]) -> Any:
     try:
-        return _read(value, answers)
+        return read()
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CertificateError(f"this is no certificate: {error}") from None
 
@@ -173,7 +199,12 @@ def _record(kind: Callable[..., Any], reads: dict[str, _Read]) -> _Read:
 
 _POLYNOMIAL = _list(_tuple(_whole, lambda names: tuple(map(str, names))))
 _COUNT = _tuple(_POLYNOMIAL, lambda by: _whole(by, 1))
-_ANSWERS = {"proofs": list, "asked": _list(_whole), "places": _list(_whole)}
+_ANSWERS: dict[str, _Read] = {
+    "proofs": list,
+    "asked": _list(_whole),
+    "places": _list(_whole),
+    "turns": _named(int, dict),
+}
 _HEAD: dict[str, _Read] = {
     "pc": _whole,
     "turns": _named(int, _whole),
@@ -246,6 +277,14 @@ class _Terms:
             if divisor < 1:
                 raise CertificateError("a division by no positive number")
             return terms.quotient(self.term(value["dividend"]), divisor)
+        if "factors" in value:
+            found = terms.number(1)
+            for one in value["factors"]:
+                found = terms.product(found, self.symbol(str(one)))
+            return found
+        if "by" in value:
+            parts = self.term(value["dividend"]), self.term(value["by"])
+            return {terms.division(*parts)[bool(value["is_rest"])]: 1}
         true, false = self.clause(value["if"]), self.clause(value["unless"])
         self._check_opposite(true, false)
         return terms.choice(

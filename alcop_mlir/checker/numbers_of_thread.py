@@ -49,13 +49,12 @@ class Way:
 
 
 class Numbers(Registers):
-    """Computes where a thread is on its `way`; `decides` where facts are asked.
+    """Computes where a thread is on its `way`.
 
     noted: what is known of the last result besides its term
     """
 
     facts: ProductFacts
-    decides = True
 
     def __init__(self, kernel: Kernel, threads: int, facts: ProductFacts):
         super().__init__(kernel, threads, 0, {}, {}, facts=facts)
@@ -98,15 +97,11 @@ class Numbers(Registers):
 
     def known(self, fact: Term) -> bool:
         """Whether a fact surely holds."""
-        if not self.decides:
-            return False
         facts, clauses = [*self.way.facts.values()], [*self.way.clauses.values()]
         return self.facts.follows(fact, facts, clauses)
 
     def never(self, clause: Clause) -> bool:
         """Whether no alternative can hold."""
-        if not self.decides:
-            return False
         facts, clauses = [*self.way.facts.values()], [*self.way.clauses.values()]
         return self.facts.excludes(clause, facts, clauses)
 
@@ -265,11 +260,7 @@ class Numbers(Registers):
             raise Unknown
         if self.known(_less(terms.minus(b.term, a.term), 1)):
             return _ZERO if name == "div" else a
-        text = f"[{terms.frozen(a.term)}/{terms.frozen(b.term)}]"
-        names = frozenset(terms.inside(a.term, b.term))
-        every = terms.Division(f"q{text}"), terms.Division(f"r{text}")
-        for one in every:
-            one.names = names
+        every = terms.division(a.term, b.term)
         quotient = self.symbol(every[0], 0, max(self.facts.span(a.term)[1], 0))
         own = [s for s in b.term if s]
         if terms.frozen(b.term) != ((own[0], 1),):

@@ -45,6 +45,10 @@ class Product(Made):
 class Division(Made):
     """A quotient or a rest of a division by what is not known."""
 
+    dividend: Term
+    by: Term
+    is_rest: bool
+
 
 def number(value: int) -> Term:
     """A constant."""
@@ -126,6 +130,16 @@ def quotient(a: Term, divisor: int) -> Term:
     made.dividend, made.divisor = inner, by
     made.names = frozenset(inside(inner))
     return plus(outer, {made: 1})
+
+
+def division(a: Term, b: Term) -> tuple[Division, Division]:
+    """Names for the quotient and the rest of a / b."""
+    text_ = f"[{frozen(a)}/{frozen(b)}]"
+    every = Division(f"q{text_}"), Division(f"r{text_}")
+    for one in every:
+        one.dividend, one.by, one.is_rest = a, b, one is every[1]
+        one.names = frozenset(inside(a, b))
+    return every
 
 
 def choice(true: Clause, false: Clause, first: Term, second: Term) -> Term:

@@ -1,23 +1,23 @@
-"""All ways of one thread through a kernel, as `thread` computes.
+"""All blocks of a kernel once, as one thread goes through them that stands for all.
 
 Where ways meet, what all know is known, and a register is one of its values, with what
-was known where that comes from. At the head of a loop a register is its first value
-plus the turn times what a turn adds, if each turn leaves that; and it is the first
-turn, or what the one before left at its end holds for it.
+was known where that comes from. At the head of a loop the certificate says what a turn
+adds to registers, and what was known when the turn before was done: a register is its
+first value plus the turn times what a turn adds. Both are looked at where a turn ends.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import gcd
-from typing import Any
 
 import numpy as np
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Same, Value
 from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import Turn, read_turn
 from alcop_mlir.checker.instructions import ENDS, Instruction
 from alcop_mlir.checker.numbers_of_thread import Way
 from alcop_mlir.checker.terms import Clause, Division, Term
@@ -28,11 +28,10 @@ NO_WRAP = "counters of loops do not wrap around"
 _MADE = re.compile(r"[nhuj](\d+)(?:\..*)?")
 _MOST_TURNS = 1 << 62
 _MOST_VALUES = 4
-_Edges = dict[tuple[int, int], Way]
 
 
 class Ways:
-    """Goes them; `visit` gets each instruction, at last; `needed` are followed."""
+    """Goes them; `visit` gets each instruction; `needed` are followed."""
 
     def __init__(
         self,
@@ -42,8 +41,7 @@ class Ways:
         visit: Callable[[Instruction], None],
     ):
         self.thread, self.flow, self.needed, self.visit = thread, flow, needed, visit
-        self.steps: dict[int, dict[str, Term]] = {}
-        self.turns: dict[Any, str] = {}
+        self.turns: dict[str, str] = {}
         self.assumes_no_wrap = False
         self.pointers = {f".{name}" for name in thread.given.arrays}
         self.order = [b for b in reversed(flow.reached) if b != flow.end]
@@ -57,52 +55,52 @@ class Ways:
             & needed
             for head, body in flow.loops.items()
         }
-
-    def run(self) -> None:
-        """From the entry."""
-        for head, body in self.flow.loops.items():
+        for head, body in flow.loops.items():
             for block in self.order:
-                into = body.intersection(self.flow.next[block]) - {head}
+                into = body.intersection(flow.next[block]) - {head}
                 if into and block not in body:
                     raise CertificateError("a loop with two ways in")
-        self._through(set(self.order), 0, self.thread.start.fork(), True)
 
-    def _through(self, blocks: set[int], first: int, way: Way, last: bool) -> _Edges:
-        """Each block once; what is known on edges out of them and back."""
-        edges: _Edges = {}
-        done: set[int] = set()
+    def run(self) -> None:
+        """From the entry to the end; a block comes behind those that lead to it."""
+        into: dict[int, list[Way]] = {0: [self.thread.start.fork()]}
+        loops: dict[int, tuple[Way, Turn]] = {}
         for block in self.order:
-            if block not in blocks or block in done:
+            if block not in into:
                 continue
-            met = [w for (_, to), w in edges.items() if to == block]
-            here = way if block == first else self._met(block, met) if met else None
-            if here is None:
-                continue
-            body = self.flow.loops.get(block)
-            if body is None or body == blocks:
-                edges.update(self._block(block, here, last))
-            else:
-                edges.update(self._loop(block, here, last))
-                done |= body
-        return edges
+            way = self.met(block, into.pop(block))
+            if block in self.flow.loops:
+                answers, facts = self.thread.facts.answers, self.thread.facts
+                turn = read_turn(answers.turn(block, self), facts)
+                loops[block] = way, turn
+                way = self.head(block, way, turn)
+            for to, there in self.through(block, way, self.visit):
+                if block in self.flow.loops.get(to, ()):
+                    self._check_turn(to, *loops[to], there)
+                else:
+                    into.setdefault(to, []).append(there)
 
-    def _block(self, block: int, way: Way, last: bool) -> _Edges:
+    def through(
+        self, block: int, way: Way, visit: Callable[[Instruction], None] | None
+    ) -> list[tuple[int, Way]]:
+        """The blocks behind one, with what is known on the way there."""
         thread = self.thread
         thread.way = way
         for pc in range(block, self.flow.stop[block]):
             thread.state.pc, ins = pc, self.flow.code[pc]
-            if last:
-                self.visit(ins)
+            if visit is not None:
+                visit(ins)
             if not self.needed.isdisjoint(ins.results):
                 thread.run(ins)
         following = self.flow.next[block]
         ins = self.flow.code[self.flow.stop[block] - 1]
         test = thread.holds(thread.guard(ins))
         if len(set(following)) < 2:
-            return {(block, one): way.fork() for one in following}
-        found: _Edges = {}
+            return [(one, way.fork()) for one in dict.fromkeys(following)]
+        found = []
         for place, one in enumerate(following):
-            other = found[block, one] = way.fork()
+            other = way.fork()
+            found.append((one, other))
             if test is not None:
                 clause = (
                     test.true if (place == 0) ^ (ins.parts[0] in ENDS) else test.false
@@ -113,7 +111,8 @@ class Ways:
                 other.assume(clause)
         return found
 
-    def _met(self, block: int, ways: list[Way]) -> Way:
+    def met(self, block: int, ways: list[Way]) -> Way:
+        """What is known behind all of the ways."""
         first, *rest = ways
         if not rest:
             return first
@@ -141,12 +140,13 @@ class Ways:
         if all(v is values[0] for v in values):
             return values[0]
         if any(isinstance(v, Same) for v in values):
-            values = [self._number(name, v) for v in values]
+            values = [self.number(name, v) for v in values]
         if all(is_same(v, values[0]) for v in values):
             return values[0]
         return self._one_of(block, name, values, ways, met)
 
-    def _number(self, name: str, value: Value) -> Value:
+    def number(self, name: str, value: Value) -> Value:
+        """A register's value; numbers of threads by name."""
         return self.thread.named(value, self.thread.kernel.width(name))
 
     def _one_of(
@@ -189,74 +189,46 @@ class Ways:
 
     # Loops.
 
-    def _loop(self, head: int, way: Way, last: bool) -> _Edges:
-        body = self.flow.loops[head]
-        if head not in self.steps:
-            self.steps[head] = self._find_steps(head, way)
-        turn = self.thread.symbol(f"n{head}", 0, _MOST_TURNS).term
-        wrong: set[str] | None = None
-        start, edges = way, {}
-        while wrong is None or wrong:
-            steps = self.steps[head]
-            self.steps[head] = {
-                n: s for n, s in steps.items() if n not in (wrong or ())
-            }
-            start = self._head(head, way, turn)
-            edges = self._through(body, head, start.fork(), False)
-            wrong = set(self._wrong(head, way, turn, edges))
-        before = self._before(head, turn, start, edges)
-        self.turns[terms.clause_text(before)] = f"n{head}"
-        start.assume(before)
-        found = self._through(body, head, start, last)
-        return {edge: w for edge, w in found.items() if edge[1] not in body}
-
-    def _find_steps(self, head: int, way: Way) -> dict[str, Term]:
-        """What a turn adds to each register."""
-        start, symbols = way.fork(), {}
-        for name in sorted(self.changed[head]):
-            value = start.registers[name] = self.thread.anything(
-                name, f"h{head}.{name}"
-            )
-            if isinstance(value, Same):
-                symbols[name] = value
-        before, self.thread.decides = self.thread.decides, False
-        edges = self._through(self.flow.loops[head], head, start, False)
-        self.thread.decides = before
-        ends = [w for (_, to), w in edges.items() if to == head]
-        steps: dict[str, Term] = {}
-        for name, value in symbols.items():
-            left = [self._number(name, end.registers.get(name)) for end in ends]
-            adds = {
-                terms.frozen(terms.minus(v.term, value.term)): v
-                for v in left
-                if isinstance(v, Same)
-            }
-            if len(adds) == 1 and all(isinstance(v, Same) for v in left):
-                (end,) = adds.values()
-                step = terms.minus(end.term, value.term)
-                if not self._changes(head, step):
-                    steps[name] = step
-        return steps
-
-    def _changes(self, head: int, term: Term) -> bool:
+    def changes(self, head: int, term: Term) -> bool:
         """Whether a term names what is another number in another turn."""
         made = (_MADE.fullmatch(n) for n in terms.inside(term) - {f"n{head}"})
         body = self.flow.loops[head]
         return any(m and self.flow.block[int(m[1])] in body for m in made)
 
-    def _divides(self, turn: str, term: Term) -> bool:
-        """Whether a division of the turn by what is not known is in a term."""
-        every = self.thread.facts.deep(term)
-        return any(isinstance(s, Division) and turn in s.names for s in every)
+    def is_kept(self, head: int, fact: Term) -> bool:
+        """Whether a fact of one turn says the same of that turn in the next one."""
+        name = f"n{head}"
+        every = self.thread.facts.deep(fact)
+        divides = any(isinstance(s, Division) and name in s.names for s in every)
+        return name in terms.inside(fact) and not (divides or self.changes(head, fact))
 
-    def _head(self, head: int, way: Way, turn: Term) -> Way:
-        """What is known at the head, where steps are right."""
+    def head(self, head: int, way: Way, turn: Turn) -> Way:
+        """What is known at the head: it is the first turn, or one after another."""
+        name = f"n{head}"
+        steps = turn.steps.values()
+        if any(self.changes(head, s) or name in terms.inside(s) for s in steps):
+            raise CertificateError("turns do not add the same")
+        if not all(self.is_kept(head, f) for one in turn.facts for f in one):
+            raise CertificateError("a fact that the next turn does not know")
+        number = self.thread.symbol(name, 0, _MOST_TURNS).term
+        start = self.at_turn(head, way, turn, number)
+        last = terms.plus(number, terms.number(-1))
+        before = [[terms.negative(number)]] + [
+            [last, *(terms.replaced(f, {name: last}) for f in one)]
+            for one in turn.facts
+        ]
+        self.turns[terms.clause_text(before)] = name
+        start.assume(before)
+        return start
+
+    def at_turn(self, head: int, way: Way, turn: Turn, number: Term) -> Way:
+        """Registers at the head, in the turn of that number."""
         start = way.fork()
         for name in self.changed[head]:
-            first = self._number(name, way.registers.get(name))
-            step = self.steps[head].get(name)
+            first = self.number(name, way.registers.get(name))
+            step = turn.steps.get(name)
             if isinstance(first, Same) and step is not None:
-                value: Value = self._counted(name, first, step, turn)
+                value: Value = self._counted(name, first, step, number)
             else:
                 value = self.thread.anything(name, f"h{head}.{name}")
             start.registers[name] = value
@@ -275,32 +247,22 @@ class Ways:
             low, high = (first.low, half - 1) if grows else (-half, first.high)
         return Same(term, low, high)
 
-    def _wrong(self, head: int, way: Way, turn: Term, edges: _Edges) -> Iterator[str]:
+    def wrong(self, head: int, way: Way, turn: Turn, end: Way) -> set[str]:
         """Registers that are not as the next turn has them."""
-        after = self._head(head, way, terms.plus(turn, terms.number(1))).registers
-        for name in self.steps[head]:
-            for (_, to), end in edges.items():
-                first, last = way.registers.get(name), end.registers.get(name)
-                if to == head and isinstance(self._number(name, first), Same):
-                    if not is_same(self._number(name, last), after[name]):
-                        yield name
+        following = {f"n{head}": 1, "": 1}
+        after = self.at_turn(head, way, turn, following).registers
+        return {
+            name
+            for name in turn.steps.keys() & self.changed[head]
+            if isinstance(self.number(name, way.registers.get(name)), Same)
+            and not is_same(self.number(name, end.registers.get(name)), after[name])
+        }
 
-    def _before(self, head: int, turn: Term, start: Way, edges: _Edges) -> Clause:
-        """The first turn, or one after another."""
-        name = f"n{head}"
-        found: Clause = [[terms.negative(turn)]]
-        for (_, to), end in edges.items():
-            if to == head:
-                facts = [
-                    terms.replaced(f, {name: terms.plus(turn, terms.number(-1))})
-                    for key, f in end.facts.items()
-                    if key not in start.facts
-                    and name in terms.inside(f)
-                    and not self._divides(name, f)
-                    and not self._changes(head, f)
-                ]
-                found.append([terms.plus(turn, terms.number(-1)), *facts])
-        return found
+    def _check_turn(self, head: int, way: Way, turn: Turn, end: Way) -> None:
+        if self.wrong(head, way, turn, end):
+            raise CertificateError("a turn does not add what the certificate says")
+        if not any(all(terms.text(f) in end.facts for f in one) for one in turn.facts):
+            raise CertificateError("a turn does not leave what the certificate says")
 
 
 def is_same(one: Value, other: Value) -> bool:

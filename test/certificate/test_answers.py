@@ -227,8 +227,8 @@ def test_answers_of_another_kernel_are_refused() -> None:
     found = certify(ring.text(), requirements={"n": Requirement(0, 2**31 - 1)})
     assert found.certificate is not None
     whole = answered(ring.text(), found.certificate)
-    less = {"proofs": [], "asked": [], "places": []}
-    for name in whole["answers"]:
+    less = {"proofs": [], "asked": [], "places": [], "turns": {}}
+    for name in ("proofs", "asked", "places"):
         changed = {**whole["answers"], name: less[name]}
         with pytest.raises(CertificateError):
             check(ring.text(), sealed({**whole, "answers": changed}))

@@ -6,9 +6,12 @@ the checker shows too, and nothing else.
 
 from __future__ import annotations
 
+import copy
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -199,6 +202,63 @@ def test_a_loop(old: str, new: str, is_shown: bool) -> None:
     text = kernel(_LOOP.replace(old, new), "a n")
     arrays = {"a": Array(((512, ("n",)),))}
     assert bounded(text, Preconditions(arrays, {}, {"n": SIZE})) == is_shown
+
+
+def told(member: str, name: str | int, value: Any) -> None:
+    """Checks the loop by what is said of its turns, with one thing said otherwise."""
+    text = kernel(_LOOP, "a n")
+    promised = Preconditions({"a": Array(((512, ("n",)),))}, {}, {"n": SIZE})
+    found = certified(text, "f", *_OPEN, promised).certificate
+    assert found is not None
+    ((head, said),) = copy.deepcopy(found["answers"]["turns"]).items()
+    assert said["steps"] == {"%d2": [1], "%d3": [512]}
+    quotient = {"dividend": [0, ["%d2", 1]], "by": [0, ["nHEAD", 1]], "is_rest": False}
+    said["symbols"]["#"] = quotient
+    said[member][name] = value
+    turns = json.loads(json.dumps({head: said}).replace("HEAD", head))
+    answers = Found()
+    answers.turn = lambda head, ways: turns[str(head)]
+    check(text, found, answers)
+
+
+def test_what_is_said_of_turns() -> None:
+    told("symbols", "#", {"factors": [".n", ".n"]})
+    told("steps", "%d9", [7])  # which no turn writes
+    told("steps", "%d4", [7])  # of which nothing is known before
+
+
+@pytest.mark.parametrize(
+    ("member", "name", "value", "says"),
+    [
+        ("steps", "%d3", [508], "does not add"),
+        ("steps", "%d2", [2], "does not add"),
+        ("steps", "%d3", [512, ["nHEAD", 1]], "do not add the same"),
+        ("steps", "%d3", [512, ["uHEAD.0", 1]], "do not add the same"),
+        ("steps", "%d3", [512, ["#", 1]], "do not add the same"),
+        ("facts", 0, [[0, ["nHEAD", -1]]], "does not leave"),
+        ("facts", 0, [[-2, [".n/1", 1], ["nHEAD", -1]]], "does not leave"),
+        ("facts", 0, [[0, ["nHEAD", 1], ["hHEAD.%d2", 1]]], "does not know"),
+        ("facts", 0, [[0, ["#", 1]]], "does not know"),
+        ("facts", 0, [[0, [".n/1", 1]]], "does not know"),
+        ("facts", 0, 7, "no certificate"),
+        ("steps", "%d3", None, "no certificate"),
+    ],
+)
+def test_what_turns_do_not_do(
+    member: str, name: str | int, value: Any, says: str
+) -> None:
+    with pytest.raises(CertificateError, match=says):
+        told(member, name, value)
+
+
+def test_turns_of_which_nothing_is_said() -> None:
+    text = kernel(_LOOP, "a n")
+    promised = Preconditions({"a": Array(((512, ("n",)),))}, {}, {"n": SIZE})
+    found = certified(text, "f", *_OPEN, promised).certificate
+    assert found is not None
+    answers = {**found["answers"], "turns": {}}
+    with pytest.raises(CertificateError, match="says nothing"):
+        check(text, sealed({**found, "answers": answers}))
 
 
 _DIVIDED = """

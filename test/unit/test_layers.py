@@ -193,6 +193,7 @@ RULES = {
     "checker.*": Rule("errors checker.*"),
     # Runs the checker, to answer what it asks.
     "certificate.answers": Rule("certificate.* checker.*"),
+    "certificate.turns": Rule("checker.*"),
     "certificate.witnesses": Rule(
         "certificate.elimination certificate.steps checker.*"
     ),

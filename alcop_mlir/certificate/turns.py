@@ -1,0 +1,158 @@
+"""What a turn of each loop adds and leaves, searched for on the checker's own ways.
+
+The checker goes each block once, and is told what turns add to registers and which
+facts they leave. Here a turn is first gone through with unknown registers: what it
+adds to them may be what each turn adds. Then it is gone through as the checker will,
+and what differs is dropped, until nothing does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Same
+from alcop_mlir.checker.facts import Answers
+from alcop_mlir.checker.form import Turn
+from alcop_mlir.checker.numbers_of_thread import Way
+from alcop_mlir.checker.terms import Choice, Clause, Division, Product, Quotient, Term
+from alcop_mlir.checker.thread import Thread
+from alcop_mlir.checker.ways import Ways
+
+_Edges = dict[tuple[int, int], Way]
+
+
+class Turns:
+    """Of all loops on the ways of a thread; `found` by their heads."""
+
+    def __init__(self, ways: Ways, answers: Answers):
+        thread = ways.thread
+        own = Thread(thread.kernel, thread.threads, thread.given, answers)
+        self.ways = Ways(own, ways.flow, ways.needed, lambda _: None)
+        self.found: dict[int, Turn] = {}
+        self.flow = ways.flow
+        self._through(set(self.ways.order), 0, own.start.fork())
+
+    def _through(self, blocks: set[int], first: int, way: Way) -> _Edges:
+        """Each block once; what is known on edges out of them and back."""
+        edges: _Edges = {}
+        done: set[int] = set()
+        for block in self.ways.order:
+            if block not in blocks or block in done:
+                continue
+            met = [w for (_, to), w in edges.items() if to == block]
+            if block != first and not met:
+                continue
+            here = way if block == first else self.ways.met(block, met)
+            body = self.flow.loops.get(block)
+            if body is None or body == blocks:
+                edges |= {
+                    (block, to): there
+                    for to, there in self.ways.through(block, here, None)
+                }
+            else:
+                edges |= self._loop(block, here)
+                done |= body
+        return edges
+
+    def _loop(self, head: int, way: Way) -> _Edges:
+        body = self.flow.loops[head]
+        if head not in self.found:
+            self.found[head] = Turn(self._steps(head, way), [])
+        turn = Turn(self.found[head].steps, [])
+        while True:
+            start = self.ways.head(head, way, turn)
+            edges = self._through(body, head, start)
+            ends = [w for (_, to), w in edges.items() if to == head]
+            wrong = set().union(*(self.ways.wrong(head, way, turn, e) for e in ends))
+            if not wrong:
+                break
+            turn = Turn({n: s for n, s in turn.steps.items() if n not in wrong}, [])
+        facts = [
+            [
+                f
+                for key, f in end.facts.items()
+                if key not in start.facts and self.ways.is_kept(head, f)
+            ]
+            for end in ends
+        ]
+        self.found[head] = Turn(turn.steps, facts)
+        start = self.ways.head(head, way, self.found[head])
+        edges = self._through(body, head, start)
+        return {edge: w for edge, w in edges.items() if edge[1] not in body}
+
+    def _steps(self, head: int, way: Way) -> dict[str, Term]:
+        """What a turn adds to each register, as far as that is soon known."""
+        start, thread = way.fork(), self.ways.thread
+        symbols: dict[str, Same] = {}
+        for name in sorted(self.ways.changed[head]):
+            value = start.registers[name] = thread.anything(name, f"h{head}.{name}")
+            if isinstance(value, Same):
+                symbols[name] = value
+        answers, thread.facts.answers = thread.facts.answers, Answers([], [], [])
+        edges = self._through(self.flow.loops[head], head, start)
+        thread.facts.answers = answers
+        ends = [w for (_, to), w in edges.items() if to == head]
+        steps: dict[str, Term] = {}
+        for name, value in symbols.items():
+            left = [self.ways.number(name, end.registers.get(name)) for end in ends]
+            adds = [
+                terms.minus(v.term, value.term) for v in left if isinstance(v, Same)
+            ]
+            if len(adds) < len(left) or len({terms.frozen(one) for one in adds}) != 1:
+                continue
+            if not self.ways.changes(head, adds[0]):
+                steps[name] = adds[0]
+        return steps
+
+
+def encoded(turn: Turn) -> dict[str, Any]:
+    """As JSON values, with what symbols stand for."""
+    table = _Table()
+    steps = {name: table.term(step) for name, step in sorted(turn.steps.items())}
+    facts = [[table.term(fact) for fact in one] for one in turn.facts]
+    return {"steps": steps, "facts": facts, "symbols": table.symbols}
+
+
+class _Table:
+    """Names for symbols that stand for something."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
+
+    def term(self, term: Term) -> list[Any]:
+        """`[constant, [symbol, factor], ...]`."""
+        parts = sorted((s, c) for s, c in term.items() if s and c)
+        return [term.get("", 0), *([self.name(s), c] for s, c in parts)]
+
+    def clause(self, clause: Clause) -> list[Any]:
+        """A list of alternatives, each a list of terms."""
+        return [[self.term(fact) for fact in one] for one in clause]
+
+    def name(self, symbol: str) -> str:
+        """The name in the table, or the symbol itself."""
+        made = self._made(symbol)
+        if made is None:
+            return symbol
+        if symbol not in self._names:
+            self._names[symbol] = f"#{len(self._names)}"
+            self.symbols[self._names[symbol]] = made
+        return self._names[symbol]
+
+    def _made(self, symbol: str) -> dict[str, Any] | None:
+        if isinstance(symbol, Quotient):
+            return {"dividend": self.term(symbol.dividend), "divisor": symbol.divisor}
+        if isinstance(symbol, Product):
+            return {"factors": list(map(self.name, symbol.factors))}
+        if isinstance(symbol, Division):
+            parts = self.term(symbol.dividend), self.term(symbol.by)
+            return {"dividend": parts[0], "by": parts[1], "is_rest": symbol.is_rest}
+        if isinstance(symbol, Choice):
+            return {
+                "if": self.clause(symbol.true),
+                "unless": self.clause(symbol.false),
+                "then": self.term(symbol.first),
+                "else": self.term(symbol.second),
+            }
+        return None
