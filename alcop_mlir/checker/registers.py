@@ -163,8 +163,10 @@ class Registers:
         if ins.parts[0] == "ld":
             return self._fitting(self._loaded(ins, ins.width))
         values = [self.value(one) for one in ins.sources]
-        residues = self.state.residues and frozenset(self.state.residues.items())
-        key = (self.state.pc, residues or None, *map(id, values))
+        residues = None
+        if ins.parts[0] == "and" and self.state.residues:
+            residues = frozenset(self.state.residues.items())
+        key = (self.state.pc, residues, *map(id, values))
         if key not in self._known:
             made = self._fitting(self._found(ins, values))
             is_fresh = self.fresh in self.state.made
