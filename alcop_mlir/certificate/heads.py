@@ -158,7 +158,7 @@ class Heads:
             **state.entries,
             head: {
                 name: value
-                for name in sorted(changed & self.code.live[head])
+                for name in sorted(changed & self.code.decisive[head])
                 if (value := self._shifted(name, state.registers.get(name)))
             },
         }
@@ -204,7 +204,7 @@ class Heads:
 
     def _generalize(self, state: State, head: int, is_back: bool) -> None:
         entries = state.entries.get(head, {})
-        for name in sorted(self.code.changed[head] & self.code.live[head]):
+        for name in sorted(self.code.changed[head] & self.code.decisive[head]):
             value = state.registers.get(name)
             if isinstance(value, Exact) and self._is_number(head, name):
                 continue
@@ -282,7 +282,7 @@ class Heads:
 
     def _forget_dead(self, state: State, head: int) -> None:
         """Registers that nobody reads, and facts about what no register holds."""
-        live = self.code.live[head]
+        live = self.code.decisive[head]
         state.registers = {
             n: v for n, v in state.registers.items() if n in live and v is not None
         }

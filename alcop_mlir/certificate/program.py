@@ -84,6 +84,15 @@ def sources(ins: Instruction) -> tuple[str, ...]:
     return tuple(found)
 
 
+def decides(ins: Instruction) -> tuple[str, ...]:
+    """The registers that it reads, but for what it stores."""
+    if ins.parts[0] not in ("st", "stmatrix"):
+        return sources(ins)
+    places = [o for o in ins.operands if isinstance(o, Address)]
+    guard = [] if ins.guard is None else [ins.guard[0]]
+    return (*guard, *(r for one in places for r in registers(one)))
+
+
 def touches_shared(ins: Instruction) -> bool:
     """Whether it reads or writes shared memory."""
     return _touches_shared(ins.parts)
@@ -290,11 +299,24 @@ class Code:
     @cached_property
     def live(self) -> dict[int, set[str]]:
         """By block, the registers that are read from there on before being written."""
+        return self._live([set(one) for one in self.read])
+
+    @cached_property
+    def decisive(self) -> dict[int, set[str]]:
+        """Of live registers those of which ways and addresses may depend."""
+        return self._live(
+            [
+                set(decides(ins)) if pc in self.matters else set()
+                for pc, ins in enumerate(self.instructions)
+            ]
+        )
+
+    def _live(self, read: list[set[str]]) -> dict[int, set[str]]:
         uses, kills = {}, {}
         for block in self.left:
             used, killed = set(), set()
             for pc in self.pcs({block}):
-                used.update(r for r in self.read[pc] if r not in killed)
+                used.update(r for r in read[pc] if r not in killed)
                 if self.instructions[pc].guard is None:
                     killed.update(self.written[pc])
                 else:
@@ -313,16 +335,17 @@ class Code:
 
     @cached_property
     def matters(self) -> set[int]:
-        """The instructions that act, or of which ways and accesses may depend."""
+        """The instructions that act or access memory, and those of which it depends
+        whether, and where.
+        """
         found = {
             pc
             for pc, ins in enumerate(self.instructions)
-            if ins.guard is not None
-            or ins.parts[0] in ("bra", "brx", "bar", "call", *ENDS)
+            if ins.parts[0] in ("bra", "brx", "bar", "call", *ENDS)
             or synchronizes(ins)
-            or is_generic(ins)
+            or any(isinstance(o, Address) for o in ins.operands)
         }
-        names = {name for pc in found for name in self.read[pc]}
+        names = {name for pc in found for name in decides(self.instructions[pc])}
         is_open = True
         while is_open:
             is_open = False

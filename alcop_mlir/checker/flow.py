@@ -119,7 +119,7 @@ class Flow:
                     pc in kept or ins.acts or not needed.isdisjoint(ins.results)
                 ):
                     found.add(pc)
-                    needed |= ins.reads
+                    needed |= ins.decides
                     grows = True
         return found
 

@@ -61,6 +61,14 @@ class Instruction:
         return {self.guard}.union(*map(names_in, operands))
 
     @cached_property
+    def decides(self) -> set[str]:
+        """The names of what it reads, but for what it stores."""
+        if self.parts[0] not in ("st", "stmatrix"):
+            return self.reads
+        places = (o for o in self.operands if o.startswith("["))
+        return {self.guard}.union(*map(names_in, places))
+
+    @cached_property
     def sources(self) -> list[str]:
         """The operands that are no results, those in braces one by one."""
         return [o for one in self.operands[1:] for o in items(one)]
@@ -112,7 +120,7 @@ class Instruction:
     def acts(self) -> bool:
         """Whether it does more than to write registers."""
         is_jump = self.parts[0] in ("bra", "brx", "bar", *ENDS)
-        return bool(self.guard) or is_jump or self.orders or self.is_generic
+        return is_jump or self.orders or self.is_generic
 
     @cached_property
     def access_bytes(self) -> int:

@@ -197,3 +197,17 @@ def test_a_range_that_grows() -> None:
     facts.limit("u1", -5, 3)
     assert not facts.follows({"u1": 1}, [], [])
     assert facts.follows({"u1": 1, "": 5}, [], [])
+
+
+def test_what_is_only_stored_is_not_listed() -> None:
+    """As accumulators that an epilogue passes through shared memory."""
+    text = RING.text().replace("add.s32 %r5, %r5, %r6;", "add.s32 %r5, %r5, 1;")
+    end = "  st.global.b32 [%rd16], %r5;"
+    stored = f"  bar.sync 0;\n  st.shared.b32 [%rd7], %r5;\n{end}"
+    found = certify(text.replace(end, stored), requirements=ANY_SIZE).certificate
+    assert found is not None
+    check(text.replace(end, stored), found, Found())
+    assert any("%rd11" in head["numbers"] for head in found["heads"])
+    assert not any(
+        "%r5" in [*head["numbers"], *head["terms"]] for head in found["heads"]
+    )
