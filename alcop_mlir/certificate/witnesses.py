@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from alcop_mlir.certificate.elimination import eliminated
+from alcop_mlir.certificate.elimination import eliminated, left_of
 from alcop_mlir.certificate.steps import Row, Split, Tree, total
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.facts import Facts
@@ -251,8 +251,10 @@ class Search:
         self, rows: list[Row], clauses: list[Sides], depth: int
     ) -> Tree | None:
         found = self._empty(rows)
-        if found is not None or not clauses or not depth:
+        if found is not None:
             return found
+        if not clauses or not depth:
+            return self._nowhere(rows) if self.multiplies else None
         for place, one in enumerate(clauses):
             trees: list[Tree | None] = []
             trees += [self._clash(rows, side.rows) for side in self._of(one)]
@@ -297,6 +299,15 @@ class Search:
             return found
         more = [row for _, row in (*least.values(), *most.values())]
         return eliminated([*rows, *more])
+
+    def _nowhere(self, rows: list[Row]) -> Row | None:
+        """That there is no thread in which all holds that facts say of its numbers."""
+        if not any(s in self.facts.own for r in rows for s in r.term):
+            return None
+        left = [*left_of(rows, self.facts.own), *self.given]
+        alone = [r for r in left if self._is_alone(r)]
+        most = self._most(alone[0], alone) if alone else None
+        return most if most is not None and _is_false(most) else None
 
 
 def _is_false(row: Row) -> bool:

@@ -1,0 +1,90 @@
+"""Facts about numbers that each thread has for itself: what no thread can meet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+
+import numpy as np
+
+from alcop_mlir.certificate.answers import Found
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.facts import Answers
+from alcop_mlir.checker.products import ProductFacts
+from alcop_mlir.checker.terms import Term
+
+COUNT = int(os.environ.get("ALCOP_CERTIFICATE_QUESTIONS", "100"))
+THREADS, MOST = 8, 3
+LANES = np.arange(THREADS)
+NUMBERS = "0", "1", "2"
+A, B = "%ctaid.x", "%ctaid.y"
+
+
+def asked(answers: Answers, *own: np.ndarray) -> tuple[ProductFacts, list[Term]]:
+    """What is known of the names, and the numbers of threads as terms."""
+    facts = ProductFacts(answers, THREADS)
+    for name in (A, B):
+        facts.limit(name, 0, MOST)
+    return facts, [facts.of_threads(one) for one in own]
+
+
+def test_a_sum_of_facts_says_in_which_threads_they_hold() -> None:
+    """In the last block there is row 0 alone, and threads of columns 0 and 1 run."""
+    lanes = LANES // 4 * 4, LANES % 4, LANES % 4 // 2
+    found = Found()
+    facts, (row, column, is_late) = asked(found, *lanes)
+    given = [terms.minus({B: -3, "": 9}, row), terms.negative(is_late)]
+    place = terms.plus(terms.plus({B: 10, "": -32}, row), column)
+    assert facts.excludes([[place]], given, [])
+    assert not facts.excludes([[terms.plus(place, terms.number(1))]], given, [])
+    again, _ = asked(Answers(found.proofs, found.asked, []), *lanes)
+    assert again.excludes([[place]], given, [])
+
+
+def drawn(rng: random.Random) -> tuple[list[np.ndarray], list[dict[str, int]]]:
+    """Numbers of threads, and facts of them and of blocks."""
+    every = LANES % 2, LANES // 2, LANES % 4 // 2, LANES ^ 1, LANES
+    own = rng.sample(every, 3)
+    facts = []
+    for _ in range(rng.randrange(3, 6)):
+        names = rng.sample((A, B, *NUMBERS), rng.randrange(1, 4))
+        fact = {name: rng.choice((-2, -1, 1, 2)) for name in names}
+        facts.append({**fact, "": rng.randrange(-5, 3)})
+    return own, facts
+
+
+def as_terms(facts: list[dict[str, int]], own: list[Term]) -> list[Term]:
+    found = []
+    for fact in facts:
+        term = {s: c for s, c in fact.items() if s not in NUMBERS}
+        for number, value in enumerate(own):
+            term = terms.plus(term, value, fact.get(str(number), 0))
+        found.append(term)
+    return found
+
+
+def has_solution(facts: list[dict[str, int]], own: list[np.ndarray]) -> bool:
+    for lane, a, b in itertools.product(range(THREADS), *[range(MOST + 1)] * 2):
+        at = {n: int(one[lane]) for n, one in zip(NUMBERS, own, strict=True)}
+        at |= {A: a, B: b, "": 1}
+        if all(sum(c * at[s] for s, c in fact.items()) >= 0 for fact in facts):
+            return True
+    return False
+
+
+def test_what_some_thread_can_meet_is_not_refuted() -> None:
+    """And almost all of what none can is, by proofs that a checker accepts."""
+    refuted = unsolved = 0
+    for seed in range(COUNT):
+        own, facts = drawn(random.Random(seed))
+        found = Found()
+        known, numbers = asked(found, *own)
+        query, *given = as_terms(facts, numbers)
+        is_refuted = known.excludes([[query]], given, [])
+        is_solved = has_solution(facts, own)
+        assert not (is_refuted and is_solved), (seed, facts)
+        refuted, unsolved = refuted + is_refuted, unsolved + (not is_solved)
+        again, _ = asked(Answers(found.proofs, found.asked, []), *own)
+        assert again.excludes([[query]], given, []) == is_refuted
+    assert refuted >= 0.9 * unsolved
