@@ -21,8 +21,7 @@ from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Unknown, is_equal, same
 from alcop_mlir.checker.bounds import check_bounds
 from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.endings import is_bounded
-from alcop_mlir.checker.facts import Answers, Facts
+from alcop_mlir.checker.facts import Answers, Facts, is_bounded
 from alcop_mlir.checker.flow import Flow
 from alcop_mlir.checker.form import Certificate, Head, read_certificate
 from alcop_mlir.checker.machine import Machine
@@ -38,6 +37,7 @@ from alcop_mlir.errors import CertificateError, NotPlacedError
 
 NO_WRAP = "counters of loops do not wrap around"
 _MOST_TURNS = 1 << 62
+_Key = tuple[int, bytes]  # a listed state, and of which blocks
 
 
 def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ...]:
@@ -110,8 +110,8 @@ class _Check:
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
         )
         self.waiting: list[State] = []
-        self.met: set[int] = set()
-        self.sums: dict[int, dict[str, Mixed]] = {}
+        self.met: set[_Key] = set()
+        self.sums: dict[_Key, dict[str, Mixed]] = {}
         self.cells: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.is_bounded = True
         limit = machine.facts.limit
@@ -139,7 +139,9 @@ class _Check:
         self.walk.run(State(0, {}, cells, data=data))
         while self.waiting:
             self.walk.run(self.waiting.pop())
-        return tuple(sorted(self.met))
+        if placing is not None:
+            placing.finish()
+        return tuple(sorted({number for number, _ in self.met}))
 
     def arrive(self, state: State) -> None:
         """One way has come to the head of a loop."""
@@ -153,6 +155,7 @@ class _Check:
         self._count(state, state.previous in blocks)
         heads, cells = self.given.heads, state.cells
         digests = state.pc, cells.digest(), cells.sources_digest()
+        here = b"" if placing is None else placing.key(state)
 
         misses: list[int] = []
 
@@ -163,7 +166,7 @@ class _Check:
             if not self._has_sources(number, head, state):
                 return False
             sums = self._sums(head, state) if self._covers(head, state) else None
-            if sums is None or not self._are_known(number, sums):
+            if sums is None or not self._are_known((number, here), sums):
                 return False
             if placing is None or placing.matches(number, state):
                 return True
@@ -177,9 +180,10 @@ class _Check:
             where = "the head of a loop" if blocks else f"instruction {state.pc}"
             raise CertificateError(f"a state at {where} is not listed")
         self.cells.setdefault(number, (cells.source, cells.place))
-        if number not in self.met:
-            self.met.add(number)
-            self.waiting.append(self._listed(heads[number], state, self.sums[number]))
+        key = number, here
+        if key not in self.met:
+            self.met.add(key)
+            self.waiting.append(self._listed(heads[number], state, self.sums[key]))
 
     def _is_back(self, state: State) -> bool:
         return state.previous in self.flow.loops.get(state.pc, ())
@@ -260,9 +264,9 @@ class _Check:
             self.machine.assumed.add(NO_WRAP)
         return (at[0] >= low or falls) and (at[1] <= high or grows)
 
-    def _are_known(self, number: int, sums: dict[str, Mixed]) -> bool:
+    def _are_known(self, key: _Key, sums: dict[str, Mixed]) -> bool:
         """Whether these are the spreads of the listed state: those that came first."""
-        first = self.sums.setdefault(number, sums)
+        first = self.sums.setdefault(key, sums)
         return all(is_same(sums[name], first[name]) for name in sums)
 
     def _covers(self, head: Head, state: State) -> bool:

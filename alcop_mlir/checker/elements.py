@@ -1,4 +1,8 @@
-"""What is computed of elements: an element of the same indices, where these agree."""
+"""What is computed of elements: an element of the same indices, where these agree.
+
+Bytes may also move within a register: so two elements that are loaded one by one become
+those of one register.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.tags import NUMBER, UNKNOWN, Book, Element, Result, Whole
+from alcop_mlir.checker.tags import (
+    NUMBER,
+    UNKNOWN,
+    ZERO,
+    Book,
+    Element,
+    Result,
+    Tags,
+    Whole,
+)
 
 
 def joined(book: Book, parts: list[Whole]) -> Whole:
@@ -60,3 +73,32 @@ def _after(book: Book, kind: Element | Result, number: int) -> int:
     statement = book.statement
     whole = (("", statement.extents[statement.reduced]),)
     return UNKNOWN if isinstance(kind, Result) and kind.upto != whole else number
+
+
+def widened(tags: Tags, count: int) -> Tags:
+    """With zeros in front, so that there are as many granules."""
+    more = count - tags.number.shape[1]
+    if more <= 0:
+        return tags
+    zeros = np.full((len(tags.number), more), ZERO, np.int32)
+    number = np.concatenate([tags.number, zeros], axis=1)
+    return Tags(number, np.concatenate([tags.place, zeros * np.int64(0)], axis=1))
+
+
+def shifted(tags: Tags, by: int) -> Tags:
+    """Moved up by so many granules, or down; zeros follow."""
+    count = tags.number.shape[1]
+    by = max(-count, min(count, by))
+    if by < 0:
+        return widened(Tags(tags.number[:, -by:], tags.place[:, -by:]), count)
+    number, place = (np.roll(one, by, axis=1) for one in tags)
+    number[:, :by], place[:, :by] = ZERO, 0
+    return Tags(number, place)
+
+
+def united(one: Tags, other: Tags) -> Tags:
+    """What `or` leaves: where one is 0, the other."""
+    a, b = one.number == ZERO, other.number == ZERO
+    number = np.where(a, other.number, np.where(b, one.number, UNKNOWN))
+    place = np.where(a, other.place, np.where(b, one.place, 0))
+    return Tags(number.astype(np.int32), place)

@@ -161,25 +161,10 @@ class EveryThread:
             moved = [place for place, base in enumerate(bases) if base]
             if own != 64 or (name, *moved) not in _MOVES:
                 return _NOTHING
-        lanes = self._lanes(ins, [one.lanes for one in v], own)
+        lanes = computed(ins, [one.lanes for one in v], own)
         return (
             _NOTHING if lanes is None else Number(lanes, max(bases, default=""), known)
         )
-
-    def _lanes(self, ins: Instruction, v: list, own: int) -> np.ndarray | None:
-        kinds = types_of(ins.parts)
-        try:
-            if ins.parts[0] == "setp":
-                found = predicates.compared(ins.parts, *v) if len(v) == 2 else None
-            elif ins.parts[-1] == "pred":
-                found = predicates.logic(ins.parts[0], v)
-            else:
-                wide = 2 if "wide" in ins.parts else 1
-                is_whole = bool(kinds) and own == kinds[0][1] * wide
-                found = arithmetic.exact(ins.parts, v) if is_whole else None
-        except (Unknown, KeyError):
-            return None
-        return found if isinstance(found, np.ndarray) else None
 
     def _loaded(self, ins: Instruction, is_whole: bool) -> Number:
         place = PLACE.fullmatch(ins.operands[1])
@@ -212,6 +197,23 @@ class EveryThread:
         else:
             lanes = arithmetic.unsigned(value.lanes, 32).astype(np.int64)
         return np.where(value.known, lanes, size)
+
+
+def computed(ins: Instruction, v: list[np.ndarray], own: int) -> np.ndarray | None:
+    """What an instruction leaves in a register of `own` bits; None: not known."""
+    kinds = types_of(ins.parts)
+    try:
+        if ins.parts[0] == "setp":
+            found = predicates.compared(ins.parts, *v) if len(v) == 2 else None
+        elif ins.parts[-1] == "pred":
+            found = predicates.logic(ins.parts[0], [*v])
+        else:
+            wide = 2 if "wide" in ins.parts else 1
+            is_whole = bool(kinds) and own == kinds[0][1] * wide
+            found = arithmetic.exact(ins.parts, v) if is_whole else None
+    except (Unknown, KeyError):
+        return None
+    return found if isinstance(found, np.ndarray) else None
 
 
 def _number(value: Polynomial) -> int:

@@ -20,6 +20,7 @@ all that symbols are multiplied by, and rounded down. The last one is a negative
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import gcd
 from typing import Any
@@ -32,6 +33,8 @@ from alcop_mlir.errors import CertificateError
 
 UNKNOWN = -1
 _NOBODY_KNOWS = (-float("inf"), float("inf"))
+
+_IN_LOOP = re.compile(r"[nhu](\d+)(?:\..*)?")
 
 
 class Answers:
@@ -240,3 +243,17 @@ class Replay:
         if any(self.facts.range(name)[0] < 0 for name in names):
             raise CertificateError("an answer multiplies by what may be negative")
         return terms.times(*names)
+
+
+def is_bounded(head: int, facts: list[Term], loop: set[int]) -> bool:
+    """Whether a fact says that the turn is below what no turn of the loop changes.
+
+    head: of the loop, by its instruction; loop: all of its instructions
+    """
+    turn = f"n{head}"
+    for fact in facts:
+        others = terms.inside({s: c for s, c in fact.items() if s != turn})
+        made = (_IN_LOOP.fullmatch(name) for name in others)
+        if fact.get(turn, 0) < 0 and not any(m and int(m[1]) in loop for m in made):
+            return True
+    return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 
-from alcop_mlir.checker.instructions import ENDS, Instruction
+from alcop_mlir.checker.instructions import ENDS, Instruction, items
 from alcop_mlir.checker.text import Kernel
 from alcop_mlir.errors import CertificateError
 
@@ -161,3 +161,45 @@ class Flow:
             raise CertificateError("a loop without an end")
         firsts = {chain: block for block, chain in chains.items()}
         return {b: firsts[c & ~bits[b]] for b, c in chains.items() if b != self.end}
+
+
+def sums(flow: Flow) -> set[str]:
+    """Accumulators: registers in which a sum is, or that are moved there."""
+    found: set[str] = set()
+    for ins in flow.code:
+        if ins.parts[0] == "mma":
+            found.update(items(ins.operands[3]))
+    grows = True
+    while grows:
+        grows = False
+        for ins in flow.code:
+            if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
+                new = set(items(ins.operands[1])) - found
+                found |= new
+                grows = grows or bool(new)
+    return found
+
+
+def live(flow: Flow) -> dict[int, set[str]]:
+    """By block, the registers that are read from there on before they are written."""
+    uses: dict[int, set[str]] = {}
+    kills: dict[int, set[str]] = {}
+    for block in flow.reached:
+        used, killed = uses.setdefault(block, set()), kills.setdefault(block, set())
+        for pc in range(block, flow.stop[block] if block < flow.end else block):
+            ins = flow.code[pc]
+            used |= ins.reads - killed
+            if ins.guard:
+                used |= set(ins.results) - killed
+            else:
+                killed |= set(ins.results)
+    found = {block: set(used) for block, used in uses.items()}
+    grows = True
+    while grows:
+        grows = False
+        for block in flow.reached:
+            out = set().union(*(found[n] for n in flow.next[block] if n in found))
+            new = uses[block] | (out - kills[block])
+            if new != found[block]:
+                found[block], grows = new, True
+    return found

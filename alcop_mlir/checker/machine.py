@@ -44,6 +44,8 @@ class Machine(Registers):
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):
             value = self.result(ins)
+        if self.placing is not None and written:
+            self.placing.counted(ins, value, lanes)
         for number, register in enumerate(written):
             new = value if not number else None
             if isinstance(new, np.ndarray):

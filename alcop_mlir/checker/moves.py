@@ -1,6 +1,4 @@
-"""What instructions leave in registers and memory, as tags: they move elements, or make
-others of elements with the same indices.
-"""
+"""What instructions leave in registers and memory: elements, or others made of such."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Unknown
-from alcop_mlir.checker.elements import joined
+from alcop_mlir.checker.arithmetic import Unknown, Value, is_equal
+from alcop_mlir.checker.elements import joined, shifted, united, widened
 from alcop_mlir.checker.instructions import PLACE, Instruction, integer, items
 from alcop_mlir.checker.mixed import mixed
 from alcop_mlir.checker.registers import WARP
@@ -72,8 +70,11 @@ class Moves:
         width = max(bytes_ // self.grain, 1)
         if known is not None and known.number.shape[1] == width:
             return known
-        value = self.machine.value(name)
-        if known is not None or value is None:
+        return self.of_number(None if known else self.machine.value(name), width)
+
+    def of_number(self, value: Value, width: int) -> Tags:
+        """Of a register that holds no element."""
+        if value is None:
             number = np.full((self.threads, width), UNKNOWN, np.int32)
         elif isinstance(value, np.ndarray):
             lanes = np.broadcast_to(value, (self.threads,))
@@ -284,6 +285,18 @@ class Moves:
         )
         return self.book.packed(both, to)
 
+    def shifted(self, ins: Instruction, out: int) -> Tags | None:
+        """`shl` and `shr` by whole granules."""
+        by = self.machine.value(ins.operands[2])
+        types = [type_bytes(p) for p in ins.parts[1:]]
+        if types != [(out, 1)] or not isinstance(by, np.ndarray) or not is_equal(by):
+            return None
+        count, rest = divmod(int(by[0]), 8 * self.grain)
+        if rest or ins.parts[-1][0] == "s":
+            return None
+        tags = self.operand(ins.operands[1], out)
+        return shifted(tags, count if ins.parts[0] == "shl" else -count)
+
     def computed(self, ins: Instruction, out: int) -> Tags | None:
         """Any other instruction, element by element; out: bytes of the register."""
         types = [t for t in map(type_bytes, ins.parts) if t is not None]
@@ -307,7 +320,7 @@ class Moves:
     def results(self, ins: Instruction) -> list[Tags | None]:
         """By register that it writes."""
         names = names_of(ins.operands[0])
-        widths = [max(self.machine.kernel.width(n) // 8, 0) for n in names]
+        widths = [self.machine.kernel.width(n) // 8 for n in names]
         if "pred" in ins.parts or ins.parts[0] == "setp":
             widths = [0] * len(names)
         if ins.parts[0] in ("ld", "ldu"):
@@ -323,8 +336,14 @@ class Moves:
             "selp": lambda: self.selected(ins, widths[0]),
             "prmt": lambda: self.permuted(ins),
             "cvt": lambda: self.converted(ins),
+            "shl": lambda: self.shifted(ins, widths[0]),
+            "shr": lambda: self.shifted(ins, widths[0]),
+            "or": lambda: united(
+                *(self.operand(o, widths[0]) for o in ins.operands[1:])
+            ),
         }
-        handler = handlers.get(ins.parts[0], lambda: self.computed(ins, widths[0]))
+        name = ins.parts[0] if "pred" not in ins.parts else ""
+        handler = handlers.get(name, lambda: self.computed(ins, widths[0]))
         found = handler()
         first = found if found is not None else self._nothing(widths[0], UNKNOWN)
         return [first, *(self._nothing(w, UNKNOWN) for w in widths[1:])]
@@ -344,7 +363,14 @@ class Moves:
             found = self.loaded(ins.operands[1], size * len(names))
         if found is None or size < self.grain or (found.number == UNKNOWN).all():
             return [None] * len(names)
-        return self._split(found, [size] * len(names))
+        many = [max(self.machine.kernel.width(n) // 8, size) for n in names]
+        parts = self._split(found, [size] * len(names))
+        if all(one == size for one in many):
+            return parts
+        if ins.parts[-1][0] == "s":
+            return [None] * len(names)
+        wide = zip(parts, many, strict=True)
+        return [widened(t, n // self.grain) if t else None for t, n in wide]
 
     def _split(self, tags: Tags, sizes: list[int]) -> list[Tags | None]:
         at = np.cumsum([max(s // self.grain, 1) for s in sizes])[:-1]

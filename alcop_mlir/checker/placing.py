@@ -2,19 +2,20 @@
 
 Registers and shared memory hold tags, see `Tags`, on the same ways that the check goes
 anyway: of a listed state those that come first, and all that arrive later have to be
-the same. At each end, the elements that a block has stored are a box, and the boxes of
-all blocks cover each output once.
+the same. Blocks of which a guard holds for other threads go their own way (`Classes`).
+At the end, what blocks have stored has to be each output once (`Cover`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.arithmetic import Mixed, Unknown, Value
-from alcop_mlir.checker.flow import Flow, Region
+from alcop_mlir.checker.blocks import Classes, Cover
+from alcop_mlir.checker.flow import Flow, Region, live, sums
 from alcop_mlir.checker.instructions import Instruction
 from alcop_mlir.checker.machine import Machine
 from alcop_mlir.checker.mixed import is_same as is_same_mixed
@@ -23,6 +24,7 @@ from alcop_mlir.checker.predicates import symbols_of
 from alcop_mlir.checker.state import State
 from alcop_mlir.checker.statement import Statement
 from alcop_mlir.checker.tags import (
+    NO_TAGS,
     UNKNOWN,
     Book,
     Element,
@@ -33,7 +35,7 @@ from alcop_mlir.checker.tags import (
     chosen,
     is_same,
 )
-from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.checker.tiles import Tiles
 from alcop_mlir.errors import NotPlacedError
 
@@ -43,7 +45,7 @@ _WRITES = ("st", "red", "atom", "stmatrix")
 class Placing:
     """Of one check.
 
-    first: by listed state, the tags that came first
+    first: by listed state, and blocks, the tags that came first
     """
 
     def __init__(self, machine: Machine, flow: Flow, statement: Statement):
@@ -53,21 +55,23 @@ class Placing:
         self.book = Book(statement, 1 if is_fine else 2)
         self.moves = Moves(machine, self.book)
         self.tiles = Tiles(self.moves)
-        self.first: dict[int, Held] = {}
-        self.ends: set[Any] = set()
-        self.live = _live(flow)
-        self.sums = _sums(flow)
+        self.first: dict[tuple[int, bytes], Held] = {}
+        self.classes = Classes(machine, statement.grid)
+        self.cover = Cover(self.book)
+        self.live = live(flow)
+        self.sums = sums(flow)
 
     def start(self) -> Held:
         """Of the entry."""
         count = self.machine.shared_bytes // self.book.grain + 1
         nothing = Tags(np.full(count, UNKNOWN, np.int32), np.zeros(count, np.int64))
-        return Held({}, nothing)
+        return Held({}, nothing, blocks=self.classes.blocks.every)
 
     # Instructions.
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """The instruction in some threads, before registers change."""
+        self.book.origins.go(self.machine.state.data.blocks)
         try:
             self._execute(ins, lanes)
         except Misplaced as error:
@@ -152,7 +156,8 @@ class Placing:
         if len(found) != 1 or not isinstance(result, Result):
             raise Misplaced(f"it is not known what is stored to {kind.array}")
         term, index = self.book.result(self.book.loops(kind, place.at[lanes]))
-        if result.term != term or (what.at[lanes] != index).any():
+        is_same = self.book.origins.is_same(result.term, term)
+        if not is_same or (what.at[lanes] != index).any():
             raise Misplaced(f"a result is stored as another one of {kind.array}")
         self._check_whole(kind.array, result)
         data = self.machine.state.data
@@ -169,6 +174,18 @@ class Placing:
 
     # Ways.
 
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
+        """Its result, before registers change."""
+        self.classes.counted(ins, value, lanes)
+
+    def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
+        """Before an instruction: other blocks' ways, where it does other things."""
+        return self.classes.tell(state, ins, is_skipped)
+
+    def narrow(self, state: State, clause: Clause) -> None:
+        """What is assumed on a way holds for some blocks."""
+        self.classes.narrow(state, clause)
+
     def skipped(self, state: State, region: Region) -> None:
         """What some threads may run, or none, that orders nothing."""
         if any(ins.parts[0] in _WRITES for ins in region.code):
@@ -183,24 +200,26 @@ class Placing:
         """An instruction of which it is not known who executes it."""
         self.skipped(state, Region(0, [ins], False))
 
-    def joined(
-        self, mask: np.ndarray | None, one: dict[str, Tags], other: dict[str, Tags]
-    ) -> dict[str, Tags]:
-        """Registers behind two arms; where only one has tags nothing is known."""
-        found: dict[str, Tags] = {}
-        for name in one.keys() | other.keys():
-            a, b = one.get(name), other.get(name)
-            known = a or b
-            assert known is not None
-            nothing = Tags(np.full_like(known.number, UNKNOWN), known.place * 0)
-            a, b = a or nothing, b or nothing
-            if a.number.shape != b.number.shape:
-                a = b = nothing
-            if mask is not None:
-                found[name] = chosen(mask, a, b)
+    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
+        """Behind two arms."""
+        (a, b), found = (one.data, other.data), dict[str, Tags]()
+        for name in a.registers.keys() | b.registers.keys():
+            first, second = a.registers.get(name), b.registers.get(name)
+            width = (first or second or NO_TAGS).number.shape[1]
+            first = first or self.moves.of_number(one.registers.get(name), width)
+            second = second or self.moves.of_number(other.registers.get(name), width)
+            if first is second or is_same(first, second):
+                found[name] = first
+            elif mask is None or first.number.shape != second.number.shape:
+                found[name] = self.moves.of_number(None, width)
             else:
-                found[name] = a if is_same(a, b) else nothing
-        return found
+                found[name] = chosen(mask, first, second)
+        told = {
+            name: numbers
+            for name, numbers in a.told.items()
+            if b.told.get(name) is numbers
+        }
+        return replace(b, registers=found, told=told)
 
     def turned(self, state: State, is_back: bool) -> None:
         """At a head, or behind loops: symbols get other meanings."""
@@ -237,7 +256,16 @@ class Placing:
         turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
         turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
         bounds = self._bounds(state) if is_back else []
-        state.data = Held(registers, shared, data.stored, kept, turns, [], bounds)
+        state.data = replace(
+            data,
+            registers=registers,
+            shared=shared,
+            kept=kept,
+            turns=turns,
+            given=[],
+            bounds=bounds,
+            told={n: a for n, a in data.told.items() if n in same},
+        )
 
     def _bounds(self, state: State) -> list[Term]:
         """Facts about the turn alone, of the one that begins."""
@@ -257,15 +285,28 @@ class Placing:
             state.facts += [equal, terms.negative(equal)]
         state.facts += state.data.bounds
         state.data.given = list(state.facts)
+        told = state.data.told
+        told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
 
     def _code(self, block: int) -> list[Instruction]:
         return self.flow.code[block : self.flow.stop[block]]
 
+    def key(self, state: State) -> bytes:
+        """Which blocks are here."""
+        return state.data.blocks.tobytes()
+
     def matches(self, number: int, state: State) -> bool:
         """Whether tags are those of a listed state: those that came first."""
-        data, first = state.data, self.first.setdefault(number, state.data)
+        key = number, self.key(state)
+        data, first = state.data, self.first.setdefault(key, state.data)
         if data is first:
             return True
+        told = data.told
+        if any(
+            n not in told or not np.array_equal(v, told[n])
+            for n, v in first.told.items()
+        ):
+            return False
         if data.stored or first.stored or not is_same(data.shared, first.shared):
             return False
         if data.registers.keys() != first.registers.keys() or data.turns != first.turns:
@@ -282,47 +323,15 @@ class Placing:
     # The end.
 
     def end(self, state: State) -> None:
-        """All threads end: each output has what belongs to the block."""
-        stored = state.data.stored
-        key = tuple((a, t, i.tobytes()) for a, t, i in stored)
-        if key in self.ends:
-            return
-        if self.ends:
-            raise NotPlacedError("ways store other elements")
-        self.ends.add(key)
-        for array in self.statement.outputs:
-            mine = [(t, i) for a, t, i in stored if a == array]
-            if len({t for t, _ in mine}) != 1:
-                raise NotPlacedError(f"stores to {array}")
-            index = np.concatenate([i for _, i in mine])
-            try:
-                self._check_cover(array, dict(mine[0][0]), index)
-            except Misplaced as error:
-                raise NotPlacedError(f"{error}") from None
+        """All threads of some blocks end."""
+        self.cover.add(state.data.stored, state.data.blocks)
 
-    def _check_cover(self, array: str, term: Term, index: np.ndarray) -> None:
-        """A block's elements are a box, and those of all blocks cover all once."""
-        statement = self.statement
-        kind = Result(terms.frozen(term), 1, (), frozenset())
-        index = np.unique(index)
-        loops = self.book.loops(kind, index)
-        blocks = self.book.origins.blocks
-        volume, origins = 1, []
-        for loop, (own, number) in loops.items():
-            low, length = int(number.min()), int(number.max()) - int(number.min()) + 1
-            volume *= length
-            start = self.book.origins.values(own) + low
-            if (start < 0).any() or (start + length > statement.extents[loop]).any():
-                raise Misplaced(f"elements of {array} beyond its end")
-            if (start % length).any():
-                raise Misplaced(f"elements of {array} that are stored by two blocks")
-            origins.append(start)
-        if volume != len(index):
-            raise Misplaced(f"elements of {array} that are not stored")
-        total = int(np.prod([statement.extents[loop] for loop in loops]))
-        distinct = np.unique(np.stack(origins), axis=1).shape[1] if origins else 1
-        if distinct != blocks or distinct * volume != total:
-            raise Misplaced(f"elements of {array} that are not stored once")
+    def finish(self) -> None:
+        """All ways have ended: each output has what belongs to each block."""
+        try:
+            self.cover.check()
+        except Misplaced as error:
+            raise NotPlacedError(f"{error}") from None
 
 
 def _is_same_value(one: Value, other: Value) -> bool:
@@ -352,45 +361,3 @@ def _turn(name: str, known: int | None, facts: list[Term]) -> int | None:
             most = rest // -factor
             high = most if high is None else min(high, most)
     return low if low == high else None
-
-
-def _sums(flow: Flow) -> set[str]:
-    """Accumulators: registers in which a sum is, or that are moved there."""
-    found: set[str] = set()
-    for ins in flow.code:
-        if ins.parts[0] == "mma":
-            found.update(names_of(ins.operands[3]))
-    grows = True
-    while grows:
-        grows = False
-        for ins in flow.code:
-            if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
-                new = set(names_of(ins.operands[1])) - found
-                found |= new
-                grows = grows or bool(new)
-    return found
-
-
-def _live(flow: Flow) -> dict[int, set[str]]:
-    """By block, the registers that are read from there on before they are written."""
-    uses: dict[int, set[str]] = {}
-    kills: dict[int, set[str]] = {}
-    for block in flow.reached:
-        used, killed = uses.setdefault(block, set()), kills.setdefault(block, set())
-        for pc in range(block, flow.stop[block] if block < flow.end else block):
-            ins = flow.code[pc]
-            used |= ins.reads - killed
-            if ins.guard:
-                used |= set(ins.results) - killed
-            else:
-                killed |= set(ins.results)
-    found = {block: set(used) for block, used in uses.items()}
-    grows = True
-    while grows:
-        grows = False
-        for block in flow.reached:
-            out = set().union(*(found[n] for n in flow.next[block] if n in found))
-            new = uses[block] | (out - kills[block])
-            if new != found[block]:
-                found[block], grows = new, True
-    return found

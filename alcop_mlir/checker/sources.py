@@ -45,13 +45,18 @@ class Sources:
         if value is None:
             cells.source[at] = UNKNOWN
             return
-        rows: dict[tuple[int, ...], int] = {}
         names = list(value.parts)
-        for cell, thread in zip(at.tolist(), threads.tolist(), strict=True):
-            row = tuple(int(value.parts[n][thread]) for n in names)
-            if row not in rows:
-                rows[row] = self.number(dict(zip(names, row, strict=True)))
-            cells.source[cell] = rows[row]
+        shape = len(names), len(value.constant)
+        parts = np.array([value.parts[n] for n in names], np.int64).reshape(shape)
+        rows, which = np.unique(parts, axis=1, return_inverse=True)
+        numbers = np.array(
+            [
+                self.number(dict(zip(names, row, strict=True)))
+                for row in rows.T.tolist()
+            ],
+            cells.source.dtype,
+        )
+        cells.source[at] = numbers[np.ravel(which)][threads]
 
     def renamed(self, cells: Cells, values: dict[Any, Term], lost: set[str]) -> None:
         """Other terms for symbols; what names a lost one has no source any more."""

@@ -12,7 +12,7 @@ from alcop_mlir.checker.arithmetic import Value
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.flow import Region
 from alcop_mlir.checker.instructions import Instruction
-from alcop_mlir.checker.tags import Held, Tags
+from alcop_mlir.checker.tags import Held
 from alcop_mlir.checker.terms import Clause, Term
 
 
@@ -46,6 +46,18 @@ class Results(Protocol):
         """An instruction, before registers change."""
         ...
 
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
+        """Its result, before registers change."""
+        ...
+
+    def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
+        """Before an instruction: other blocks' ways, where it does other things."""
+        ...
+
+    def narrow(self, state: State, clause: Clause) -> None:
+        """What is assumed on a way."""
+        ...
+
     def unknown(self, state: State, ins: Instruction) -> None:
         """One of which it is not known who executes it."""
         ...
@@ -54,18 +66,20 @@ class Results(Protocol):
         """What is not gone through."""
         ...
 
-    def joined(
-        self, mask: np.ndarray | None, one: dict[str, Tags], other: dict[str, Tags]
-    ) -> dict[str, Tags]:
-        """Registers behind two arms."""
+    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
+        """Behind two arms."""
         ...
 
     def turned(self, state: State, is_back: bool) -> None:
         """The head of a loop, or what is behind one."""
         ...
 
+    def key(self, state: State) -> bytes:
+        """Which blocks are here."""
+        ...
+
     def matches(self, number: int, state: State) -> bool:
-        """Whether what arrives is what a listed state has."""
+        """Whether what arrives is what a listed state has, of these blocks."""
         ...
 
     def pinned(self, state: State) -> None:
@@ -78,4 +92,8 @@ class Results(Protocol):
 
     def end(self, state: State) -> None:
         """The end of all threads."""
+        ...
+
+    def finish(self) -> None:
+        """The end of all ways."""
         ...

@@ -76,6 +76,8 @@ class Held:
     turns:  behind loops, how many there were before the last one
     given:  facts with which the way began
     bounds: what the turn before says of how many there are, where it went on
+    blocks: those that are here
+    told:   numbers in each block and thread, where registers do not say them
     """
 
     registers: dict[str, Tags] = field(default_factory=dict)
@@ -85,10 +87,13 @@ class Held:
     turns: dict[str, Term] = field(default_factory=dict)
     given: list[Term] = field(default_factory=list)
     bounds: list[Term] = field(default_factory=list)
+    blocks: np.ndarray = field(default_factory=lambda: np.ones((1, 1, 1), bool))
+    told: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __copy__(self) -> Held:
         """One that changes apart."""
-        return replace(self, registers=dict(self.registers), given=list(self.given))
+        own = {"registers": dict(self.registers), "told": dict(self.told)}
+        return replace(self, given=list(self.given), **own)
 
 
 class Misplaced(Exception):
@@ -96,7 +101,11 @@ class Misplaced(Exception):
 
 
 class Origins:
-    """Numbers that differ between blocks: a symbol `@3` stands for all of some."""
+    """Numbers that differ between blocks: a symbol `@3` stands for all of some.
+
+    here: the blocks of the way that is gone; others do not matter
+    key:  the same for the same blocks
+    """
 
     def __init__(self, grid: tuple[int, int, int]):
         self.blocks = math.prod(grid)
@@ -107,6 +116,22 @@ class Origins:
         self._known = {n: a.ravel() for n, a in zip(names, axes, strict=True)}
         self._names: dict[bytes, str] = {}
         self._terms: dict[Frozen, np.ndarray] = {}
+        self._keys: dict[bytes, int] = {}
+        self._blocks = np.ones(grid, bool)
+        self.here, self.key = self._blocks.ravel(), 0
+
+    def go(self, blocks: np.ndarray) -> None:
+        """To a way of these blocks."""
+        if blocks is not self._blocks:
+            self._blocks, self.here = blocks, blocks.ravel()
+            self.key = self._keys.setdefault(blocks.tobytes(), len(self._keys) + 1)
+
+    def is_same(self, one: Frozen, other: Frozen) -> bool:
+        """Whether two terms are the same here."""
+        less = terms.minus(dict(one), dict(other))
+        turns = {s: c for s, c in less.items() if is_turn(s)}
+        rest = {s: c for s, c in less.items() if s not in turns}
+        return not any(turns.values()) and not self.values(rest)[self.here].any()
 
     def values(self, term: Mapping[str, int]) -> np.ndarray:
         """What a term is in each block."""
@@ -127,7 +152,8 @@ class Origins:
         return self._known[symbol]
 
     def term(self, values: np.ndarray) -> Term:
-        """The term that is these numbers: nothing where all are 0."""
+        """The term that is these numbers here: nothing where all are 0."""
+        values = np.where(self.here, values, 0)
         if not values.any():
             return {}
         name = self._names.setdefault(values.tobytes(), f"@{len(self._names)}")
@@ -253,7 +279,7 @@ class Book:
 
 def is_turn(symbol: str) -> bool:
     """Whether it is the turn of a loop."""
-    return symbol[0] == "n" and symbol[1:].isdigit()
+    return symbol[:1] == "n" and symbol[1:].isdigit()
 
 
 def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:

@@ -96,7 +96,7 @@ class Tiles:
 
     def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
-        key = (lines, size, *map(id, tags))
+        key = (self.book.origins.key, lines, size, *map(id, tags))
         if key not in self._tiles:
             self._tiles[key] = tags, self._read(tags, size, depth, lines)
         return self._tiles[key][1]
@@ -148,7 +148,7 @@ class Tiles:
         along[:, ~zeros] = np.where(has_any[:, None], inside, _NONE)
         rows = {n: (t, np.where(good, v[:, :, 0], 0)) for n, (t, v) in loops.items()}
         key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
-        key = kind.array, good.shape, good.tobytes(), key
+        key = self.book.origins.key, kind.array, good.shape, good.tobytes(), key
         lines = self._lines.setdefault(key, Lines(rows, good))
         return Tile(kind.array, lines, term, along, first, count)
 
@@ -171,6 +171,11 @@ class Tiles:
     def _summed(
         self, ins: Instruction, a: Tile, b: Tile, size: int, turns: dict[str, Term]
     ) -> list[Tags]:
+        names = names_of(ins.operands[3])
+        if not a.count or not b.count:
+            # The sum has ended; or lines are beyond the end of one of the arrays.
+            found = [self.moves.operand(name, 4) for name in names]
+            return [t if a.count == b.count else _nothing(t) for t in found]
         both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
         if (
             terms.frozen(a.term) != terms.frozen(b.term)
@@ -178,22 +183,20 @@ class Tiles:
             or (a.along[both] != b.along[both]).any()
         ):
             raise Misplaced("it multiplies elements of several indices of the sum")
-        if not a.count:
-            return [self.moves.operand(name, 4) for name in names_of(ins.operands[3])]
         term, index = self._sum_of(a, b)
         before = terms.plus(a.term, terms.number(a.first))
         after = terms.plus(before, terms.number(a.count))
-        places = self._expected(a, b, index, size, len(names_of(ins.operands[3])))
+        places = self._expected(a, b, index, size, len(names))
         started = (
             self._started(name, size, terms.frozen(term), place)
-            for name, place in zip(names_of(ins.operands[3]), places, strict=True)
+            for name, place in zip(names, places, strict=True)
         )
         kinds = {one for one in started if one is not None}
         if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")
         upto, reads = kinds.pop() if kinds else (terms.frozen(before), frozenset())
         less = terms.minus(dict(upto), before)
-        if terms.frozen(terms.replaced(less, turns)):
+        if not self.book.origins.is_same(terms.frozen(terms.replaced(less, turns)), ()):
             raise Misplaced("a sum that leaves something out, or adds it again")
         kind = Result(terms.frozen(term), size, terms.frozen(after), reads)
         return [self._tags(kind, place) for place in places]
@@ -263,7 +266,7 @@ class Tiles:
         numbers = tags.number if known is None else tags.number[known]
         if not numbers.size:
             return None
-        number = int(numbers.flat[0])
+        number, is_term = int(numbers.flat[0]), self.book.origins.is_same
         if number == UNKNOWN or (numbers != number).any():
             raise Misplaced("a sum of what is not known")
         if number == ZERO:
@@ -272,7 +275,7 @@ class Tiles:
         if kind is None or kind.size != size:
             raise Misplaced("a sum that starts from a number")
         if isinstance(kind, Result):
-            if kind.term != term or not _is_equal(tags.place, place, known):
+            if not is_term(kind.term, term) or not _is_equal(tags.place, place, known):
                 raise Misplaced("a tile is added to another element's sum")
             return kind.upto, kind.reads
         if kind.array != self.book.statement.init:
@@ -282,7 +285,7 @@ class Tiles:
         at = None if known is None else known[:, ::each]
         is_there = _is_equal(index, place[:, ::each] // size, at)
         is_one = _is_equal(whole.number, np.full_like(whole.number, number), at)
-        if not is_one or own != term or not is_there:
+        if not is_one or not is_term(own, term) or not is_there:
             raise Misplaced("a sum starts from another element")
         return (), frozenset({kind.array})
 
@@ -295,6 +298,10 @@ class Tiles:
         if key not in self._numbers:
             self._numbers[key] = np.full(place.shape, number, np.int32)
         return Tags(self._numbers[key], place)
+
+
+def _nothing(tags: Tags) -> Tags:
+    return Tags(np.full_like(tags.number, UNKNOWN), np.zeros_like(tags.place))
 
 
 def _is_equal(one: np.ndarray, other: np.ndarray, where: np.ndarray | None) -> bool:

@@ -58,7 +58,7 @@ class Walk:
             if state.pc == self.flow.end:
                 self._end(state)
                 return
-            if state.pc > self.flow.end:
+            if state.pc > self.flow.end or not state.data.blocks.any():
                 return
             if state.pc in self.stops and not is_first:
                 self.arrive(state)
@@ -75,6 +75,9 @@ class Walk:
     def _step(self, state: State) -> None:
         ins = self.flow.code[state.pc]
         self.machine.state = state
+        if self.machine.placing is not None:
+            is_skipped = state.pc in self.skips
+            self.pending += self.machine.placing.tell(state, ins, is_skipped)
         if state.pc not in self.matters:
             for name in ins.results:
                 state.registers.pop(name, None)
@@ -129,9 +132,18 @@ class Walk:
             first, before = state.residues.get(symbol, (0, 1))
             for residue in range(first + before, by, before):
                 other = state.fork()
-                other.residues[symbol] = residue, by
+                self._set_residue(other, symbol, residue, by)
                 self.pending.append(other)
-            state.residues[symbol] = first, by
+            self._set_residue(state, symbol, first, by)
+
+    def _set_residue(self, state: State, symbol: str, residue: int, by: int) -> None:
+        state.residues[symbol] = residue, by
+        if self.machine.placing is not None:
+            whole = terms.plus({}, terms.quotient({symbol: 1}, by), by)
+            less = terms.minus(
+                terms.plus({symbol: 1}, whole, -1), terms.number(residue)
+            )
+            self.machine.placing.narrow(state, [[less, terms.negative(less)]])
 
     def known(self, state: State, value: Holds) -> bool | None:
         """Whether a predicate holds, where that is certain."""
@@ -161,6 +173,8 @@ class Walk:
 
     def _assume(self, state: State, clause: terms.Clause) -> None:
         facts = self.machine.facts
+        if self.machine.placing is not None:
+            self.machine.placing.narrow(state, clause)
         left = [
             o for o in clause if not facts.excludes([o], state.facts, state.clauses)
         ]
@@ -206,25 +220,26 @@ class Walk:
         ):
             raise CertificateError("it is not known which threads write")
         before, active, start = state.registers, state.lanes, state.pc
-        known = state.data.registers
+        known = state.data
         first = second = self.machine.every if active is None else active
         mask = None
         if isinstance(value, np.ndarray):
             mask = first & (value & np.uint64(1)).astype(bool)
             first, second = mask, first & ~mask
         found, groups, late = [], set(), state.cells.late
-        tags = []
+        arms: list[State] = []
         for pc, lanes in ((target, first), (start + 1, second)):
             state.pc, state.lanes, state.registers = pc, lanes, dict(before)
             state.cells.late = late
-            state.data = replace(state.data, registers=dict(known))
+            own = {"registers": dict(known.registers), "told": dict(known.told)}
+            state.data = replace(state.data, **own)
             if not self._arm(state, region.join):
                 if not region.is_quiet:
                     raise CertificateError("a loop that only some threads run")
                 state.registers = dict(before)
                 self._skip(state, region)
             found.append(state.registers)
-            tags.append(state.data.registers)
+            arms.append(replace(state))
             if lanes.any():
                 groups.add(state.cells.late)
         if len(groups) > 1:
@@ -234,7 +249,7 @@ class Walk:
             state.cells.join()
         state.registers, other = found
         if self.machine.placing is not None:
-            state.data.registers = self.machine.placing.joined(mask, *tags)
+            state.data = self.machine.placing.joined(mask, *arms)
         for name in region.written | self.machine.forgotten:
             values = state.registers.get(name), other.get(name)
             state.registers[name] = either(mask, *values)

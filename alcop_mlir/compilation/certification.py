@@ -154,6 +154,11 @@ def _with_statement(report: Report, stated: str) -> Report:
     return replace(report, is_placed=True, certificate=whole)
 
 
+def _without_statement(report: Report, why: str) -> Report:
+    part = sealed({**(report.certificate or {}), "placed": None})
+    return replace(report, is_placed=False, misplaced=why, certificate=part)
+
+
 def _checked(ptx: str, report: Report) -> Report:
     """The report, with its certificate as the checker accepts it."""
     found = report.certificate
@@ -163,14 +168,15 @@ def _checked(ptx: str, report: Report) -> Report:
         whole = answered(ptx, found)
     except CertificateError as error:
         if isinstance(error, NotPlacedError) or report.is_placed > report.is_bounded:
-            part = sealed({**found, "placed": None})
-            known = {"misplaced": str(error), "certificate": part}
-            return _checked(ptx, replace(report, is_placed=False, **known))
+            return _checked(ptx, _without_statement(report, str(error)))
         if report.is_bounded:
             loose = f"the checker does not accept it: {error}"
             part = sealed({**found, "bounds": None})
             less = replace(report, is_bounded=False, loose=loose, certificate=part)
-            return _checked(ptx, less)
+            known = _checked(ptx, less)
+            if known.is_placed or not report.is_placed:
+                return known
+            return _checked(ptx, _without_statement(report, str(error)))
         why = f"the checker does not accept the proof: {error}"
         return replace(report, status="outside", why=why, certificate=None)
     return replace(report, certificate=whole, heads=len(whole["heads"]))

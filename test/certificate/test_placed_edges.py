@@ -15,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case, matmul
 
 ROWS = matmul("nn", 20, 64, 96, "block=32,64,32 warp=16,32 stages=2,1")
+EDGES = matmul("nn", 65, 72, 40, "block=32,64,32 warp=16,32 stages=2,1")
+# Rows of which elements are loaded one by one.
+SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
 
 
 def verdict(case: Case, text: str) -> Report:
@@ -25,7 +28,14 @@ def verdict(case: Case, text: str) -> Report:
 
 @pytest.mark.parametrize(
     "case",
-    [ROWS, matmul("nn", 1, 64, 96, "block=16,64,32 warp=16,32 stages=2,1")],
+    [
+        ROWS,
+        matmul("nn", 1, 64, 96, "block=16,64,32 warp=16,32 stages=2,1"),
+        EDGES,
+        SINGLE,
+        matmul("nt", 50, 40, 100, "block=32,32,32 warp=16,16 stages=3,2"),
+        matmul("nn", 33, 71, 41, "block=32,64,32 warp=16,32 stages=2,1"),
+    ],
     ids=lambda one: one.name,
 )
 def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
@@ -38,17 +48,31 @@ def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
 @pytest.mark.parametrize(
     ("case", "old", "new"),
     [
-        (ROWS, "setp.lt.u32 \t%p3, %r27, 80;", "setp.lt.u32 \t%p3, %r27, 76;"),
-        (ROWS, "setp.lt.u32 \t%p3, %r27, 80;", "setp.ge.u32 \t%p3, %r27, 80;"),
-        (ROWS, "setp.gt.u64 \t%p5, %rd24, 19;", "setp.gt.u64 \t%p5, %rd24, 18;"),
-        (ROWS, "setp.gt.u64 \t%p5, %rd24, 19;", "setp.gt.u64 \t%p5, %rd24, 20;"),
+        # A row is 0; other rows are; rows are not stored, or too many are.
+        (ROWS, "lt.u32 %p3, %r27, 80;", "lt.u32 %p3, %r27, 76;"),
+        (ROWS, "lt.u32 %p3, %r27, 80;", "ge.u32 %p3, %r27, 80;"),
+        (ROWS, "gt.u64 %p5, %rd24, 19;", "gt.u64 %p5, %rd24, 18;"),
+        (ROWS, "gt.u64 %p5, %rd24, 19;", "gt.u64 %p5, %rd24, 20;"),
+        # In some blocks: a start, rows of A, columns of B; rows and columns stored.
+        (EDGES, "gt.u64 %p1, %rd22, 64;", "gt.u64 %p1, %rd22, 63;"),
+        (EDGES, "gt.u64 %p2, %rd23, 70;", "gt.u64 %p2, %rd23, 68;"),
+        (EDGES, "min.u64 %rd39, %rd38, 32;", "min.u64 %rd39, %rd38, 31;"),
+        (EDGES, "setp.gt.u64 %p16, %rd40, %rd11;", "setp.gt.u64 %p16, 56, %rd11;"),
+        (EDGES, "gt.u64 %p23, %rd28, 64;", "gt.u64 %p23, %rd28, 63;"),
+        (EDGES, "gt.u64 %p24, %rd29, 68;", "gt.u64 %p24, %rd29, 66;"),
+        (EDGES, "gt.u64 %p26, %rd29, 60;", "gt.u64 %p26, %rd29, 64;"),
+        # The last element of a row, and whether it is stored.
+        (SINGLE, "lt.s64 %p29, %rd37, 1;", "lt.s64 %p29, %rd37, 2;"),
+        (SINGLE, "gt.u64 %p27, %rd128, %rd9;", "ge.u64 %p27, %rd9, %rd128;"),
+        (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 69;"),
+        (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 71;"),
     ],
-    ids=["row is 0", "other rows", "row not stored", "row too many"],
 )
 def test_other_edges_are_not_placed(case: Case, old: str, new: str) -> None:
-    """Rows that are read or stored, and rows that are not."""
-    assert case.ptx.count(old) == 1
-    text = case.ptx.replace(old, new)
+    """Rows and columns that are read or stored, and such that are not."""
+    text = case.ptx.replace(" \t", " ")
+    assert text.count(old) == 1
+    text = text.replace(old, new)
     assert case.behaviour(text) != "clean"
     report = verdict(case, text)
     assert report.verdict != "proven"

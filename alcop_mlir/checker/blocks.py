@@ -1,0 +1,315 @@
+"""Numbers in each thread of each block, where the extents are known.
+
+What a guard compares may differ between threads and between blocks, as at the edges of
+a matrix. A number is an array along blocks in x, y and z, and threads, as far as these
+decide it. Blocks of which a guard holds for other threads than of the rest are told
+apart: each such class of blocks goes a way of its own, on which the guard is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from alcop_mlir.checker import terms
+from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Value, is_equal, unsigned
+from alcop_mlir.checker.every_thread import computed
+from alcop_mlir.checker.instructions import Instruction, source_size
+from alcop_mlir.checker.predicates import symbols_of
+from alcop_mlir.checker.state import State
+from alcop_mlir.checker.tags import Book, Frozen, Misplaced, Result
+from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term
+
+if TYPE_CHECKING:
+    from alcop_mlir.checker.machine import Machine
+
+Numbers = Mapping[str, np.ndarray]  # of registers, and of symbols
+_MOST = 1 << 24  # of one array
+_MOST_CLASSES = 64
+Stored = tuple[tuple[str, Frozen, np.ndarray], ...]
+
+
+class NotKnown(Exception):
+    """Blocks and threads do not decide it."""
+
+
+class Blocks:
+    """Of one grid, and blocks of so many threads."""
+
+    def __init__(self, grid: tuple[int, int, int], threads: int):
+        self.grid, self.threads = grid, threads
+        self.every = np.ones(grid, bool)
+        self._axes: dict[str, np.ndarray] = {}
+        for place, (axis, count) in enumerate(zip("xyz", grid, strict=True)):
+            shape = [1, 1, 1, 1]
+            shape[place] = count
+            self._axes[f"%ctaid.{axis}"] = np.arange(count).reshape(shape)
+            self._axes[f"%nctaid.{axis}"] = np.full((1, 1, 1, 1), count)
+
+    # Of values.
+
+    def term(self, term: Term, known: Numbers) -> np.ndarray:
+        """A term in each block; raises NotKnown."""
+        found = np.full((1, 1, 1, 1), term.get("", 0), np.int64)
+        for symbol, factor in term.items():
+            if symbol:
+                found = _limited(found + factor * self._symbol(symbol, known))
+        return found
+
+    def _symbol(self, symbol: str, known: Numbers) -> np.ndarray:
+        if symbol in self._axes:
+            return self._axes[symbol]
+        if symbol in known:
+            return known[symbol].view(np.int64)
+        if isinstance(symbol, Quotient):
+            return self.term(symbol.dividend, known) // symbol.divisor
+        if isinstance(symbol, Choice):
+            first, second = (self.term(t, known) for t in (symbol.first, symbol.second))
+            return np.where(self.clause(symbol.true, known), first, second)
+        raise NotKnown
+
+    def clause(self, clause: Clause, known: Numbers) -> np.ndarray:
+        """Where one of the alternatives holds."""
+        found = np.zeros((1, 1, 1, 1), bool)
+        for facts in clause:
+            one = np.ones((1, 1, 1, 1), bool)
+            for fact in facts:
+                one = one & (self.term(fact, known) >= 0)
+            found = found | one
+        return found
+
+    def value(self, value: Value, known: Numbers) -> np.ndarray:
+        """What a register holds; raises NotKnown."""
+        if isinstance(value, np.ndarray):
+            lanes = value[:1] if is_equal(value) else value
+            return lanes.reshape(1, 1, 1, -1).astype(np.uint64, copy=False)
+        if isinstance(value, Same):
+            return self.term(value.term, known).view(np.uint64)
+        if isinstance(value, Holds):
+            return self.clause(value.true, known).astype(np.uint64)
+        if not isinstance(value, Mixed):
+            raise NotKnown
+        found = value.constant.reshape(1, 1, 1, -1)
+        for symbol, factors in value.parts.items():
+            if factors.any():
+                own = self._symbol(symbol, known) * factors.reshape(1, 1, 1, -1)
+                found = _limited(found + own)
+        return unsigned(found.view(np.uint64), value.width)
+
+    def result(
+        self, ins: Instruction, operands: list[np.ndarray], width: int
+    ) -> np.ndarray:
+        """What an instruction makes of numbers; raises NotKnown."""
+        if ins.parts[0] in ("mov", "cvta") and len(operands) == 1:
+            return operands[0]
+        if ins.parts[0] == "selp":
+            return np.where(operands[2] != 0, operands[0], operands[1])
+        found = computed(ins, operands, width)
+        if found is None:
+            raise NotKnown
+        return _limited(found)
+
+    # Classes of blocks.
+
+    def classes(
+        self, numbers: np.ndarray, within: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Blocks in which threads have the same numbers, with these; raises NotKnown
+        where there are many.
+        """
+        rows = numbers.reshape(-1, numbers.shape[-1])
+        each, which = np.unique(rows, axis=0, return_inverse=True)
+        places = np.broadcast_to(which.reshape(numbers.shape[:3]), self.grid)
+        here = np.unique(places[within]).tolist()
+        if len(here) > _MOST_CLASSES:
+            raise NotKnown
+        lanes = [np.broadcast_to(each[one], (self.threads,)) for one in here]
+        return [
+            (within & (places == one), of) for one, of in zip(here, lanes, strict=True)
+        ]
+
+
+class Classes:
+    """Of one machine: `told` are numbers of its state, `blocks` where it is."""
+
+    def __init__(self, machine: Machine, grid: tuple[int, int, int]):
+        self.machine, self.blocks = machine, Blocks(grid, machine.threads)
+
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
+        """A result, before registers change, where its value does not say it all."""
+        state, fresh = self.machine.state, self.machine.fresh
+        told = state.data.told
+        is_open = value is None or (
+            not isinstance(value, np.ndarray) and fresh in symbols_of(value)
+        )
+        found = self._made(ins, lanes) if is_open and len(ins.results) == 1 else None
+        for name in (*ins.results, fresh):
+            told.pop(name, None)
+        if found is not None:
+            told[ins.results[0]] = found
+            if value is not None and found.shape[3] == 1:
+                told[fresh] = found
+
+    def _made(self, ins: Instruction, lanes: np.ndarray) -> np.ndarray | None:
+        machine, told = self.machine, self.machine.state.data.told
+        try:
+            operands = [self._number(one, told) for one in ins.sources]
+            width = machine.kernel.width(ins.results[0])
+            found = self.blocks.result(ins, operands, width)
+            active = machine.state.lanes
+            if not lanes.all() and (active is None or not lanes[active].all()):
+                old = self._number(ins.results[0], told)
+                found = np.where(lanes, found, old)
+        except NotKnown:
+            return None
+        return found
+
+    def _number(self, name: str, told: Numbers) -> np.ndarray:
+        if name in told:
+            return told[name]
+        if name.startswith("!"):
+            return (self._number(name[1:].strip(), told) == 0).astype(np.uint64)
+        return self.blocks.value(self.machine.value(name), told)
+
+    def tell(self, state: State, ins: Instruction, decides_little: bool) -> list[State]:
+        """Other blocks' ways; on this one it is known who executes it, or copies.
+
+        decides_little: what all threads share is told too; else facts are
+        """
+        others: list[State] = []
+        for name in self._asked(state, ins):
+            value = state.registers.get(name)
+            if isinstance(value, np.ndarray):
+                continue
+            if isinstance(value, Holds) and not decides_little:
+                continue
+            try:
+                numbers = self._number(name, state.data.told)
+                found = self.blocks.classes(numbers, state.data.blocks)
+            except NotKnown:
+                continue
+            if len(found) > 1 and state.lanes is not None:
+                continue
+            for one in found[1:]:
+                others.append(state.fork())
+                self._set(others[-1], name, *one)
+            self._set(state, name, *found[0])
+        return others
+
+    def _set(
+        self, state: State, name: str, blocks: np.ndarray, lanes: np.ndarray
+    ) -> None:
+        state.data.blocks = blocks
+        state.registers[name] = self.machine.numbers(lanes)
+
+    def _asked(self, state: State, ins: Instruction) -> Iterator[str]:
+        if ins.guard:
+            yield ins.guard
+        if source_size(ins):
+            yield source_size(ins)
+        if ins.parts[0] == "selp" and not ins.reads.isdisjoint(state.data.registers):
+            yield ins.operands[3]
+
+    def narrow(self, state: State, clause: Clause) -> None:
+        """Only blocks of which this holds go on."""
+        try:
+            found = self.blocks.clause(clause, state.data.told)
+        except NotKnown:
+            return
+        if found.shape[3] == 1:
+            state.data.blocks = state.data.blocks & found[..., 0]
+
+
+class _Boxes(NamedTuple):
+    """Of some blocks: by loop, the first index in each block, and how many follow."""
+
+    starts: np.ndarray
+    lengths: np.ndarray
+
+
+class Cover:
+    """What ways have stored at their ends: together each element of outputs once."""
+
+    def __init__(self, book: Book):
+        self.book = book
+        self._ends: dict[tuple[object, ...], tuple[Stored, np.ndarray]] = {}
+
+    def add(self, stored: Stored, blocks: np.ndarray) -> None:
+        """These blocks end, and have stored that."""
+        key = tuple((a, t, i.tobytes()) for a, t, i in stored)
+        _, before = self._ends.get(key, (stored, blocks & False))
+        self._ends[key] = stored, before | blocks
+
+    def check(self) -> None:
+        """Raises Misplaced where an element is not stored, or by two blocks."""
+        count = sum(blocks.astype(np.int64) for _, blocks in self._ends.values())
+        if not self._ends or (np.asarray(count) != 1).any():
+            raise Misplaced("ways store other elements")
+        for array in self.book.statement.outputs:
+            self._check_cover(array)
+
+    def _check_cover(self, array: str) -> None:
+        boxes = [self._boxes(array, *end) for end in self._ends.values()]
+        boxes = [one for one in boxes if one.starts.size]
+        extents = self.book.statement.extents
+        total = int(np.prod([extents[n] for n in self.book.statement.order]))
+        volume = sum(int(one.lengths.prod()) * one.starts.shape[1] for one in boxes)
+        if not _are_apart(boxes) or volume > total:
+            raise Misplaced(f"elements of {array} that are stored by two blocks")
+        if volume < total:
+            raise Misplaced(f"elements of {array} that are not stored")
+
+    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> _Boxes:
+        mine = [(term, index) for name, term, index in stored if name == array]
+        mine = [(term, index) for term, index in mine if index.size]
+        if len({term for term, _ in mine}) != 1:
+            if mine:
+                raise Misplaced(f"stores to {array}")
+            return _Boxes(np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+        index = np.unique(np.concatenate([i for _, i in mine]))
+        kind = Result(terms.frozen(dict(mine[0][0])), 1, (), frozenset())
+        self.book.origins.go(blocks)
+        loops, here = self.book.loops(kind, index), blocks.ravel()
+        starts, lengths = [], []
+        for loop, (own, number) in loops.items():
+            low, length = int(number.min()), int(number.max()) - int(number.min()) + 1
+            start = self.book.origins.values(own)[here] + low
+            beyond = start + length > self.book.statement.extents[loop]
+            if (start < 0).any() or beyond.any():
+                raise Misplaced(f"elements of {array} beyond its end")
+            starts.append(start)
+            lengths.append(length)
+        if int(np.prod(lengths)) != len(index):
+            raise Misplaced(f"elements of {array} that are not stored")
+        count = (len(starts), int(here.sum()))
+        return _Boxes(np.array(starts, np.int64).reshape(count), np.array(lengths))
+
+
+def _are_apart(boxes: Sequence[_Boxes]) -> bool:
+    """Whether no two meet: along each loop indices are apart or the same, and no two
+    are the same along all.
+    """
+    if not boxes:
+        return True
+    every = np.concatenate([one.starts for one in boxes], axis=1)
+    if np.unique(every, axis=1).shape[1] != every.shape[1]:
+        return False
+    for loop in range(len(every)):
+        ends = {
+            (int(start), int(start + one.lengths[loop]))
+            for one in boxes
+            for start in np.unique(one.starts[loop])
+        }
+        ordered = sorted(ends)
+        if any(b[0] < a[1] for a, b in pairwise(ordered)):
+            return False
+    return True
+
+
+def _limited(numbers: np.ndarray) -> np.ndarray:
+    if numbers.size > _MOST:
+        raise NotKnown
+    return numbers
