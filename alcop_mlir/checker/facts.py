@@ -77,6 +77,8 @@ class Answers:
 def rounded(term: Term) -> Term:
     """The strongest fact that says the same of whole numbers."""
     by = gcd(*(c for s, c in term.items() if s)) or 1
+    if by == 1 and 0 not in term.values():
+        return term
     return {s: c // by for s, c in term.items() if c or not s}
 
 
@@ -232,11 +234,12 @@ class Replay:
         raise CertificateError("an answer with an unknown step")
 
     def _sum(self, rows: list[Term], step: list[int]) -> Term:
-        found = terms.number(0)
+        found: Term = {}
         for row, many in zip(step[::2], step[1::2], strict=True):
             if type(many) is not int or many < 1:
                 raise CertificateError("an answer adds a fact less than once")
-            found = terms.plus(found, rows[row], many)
+            for symbol, factor in rows[row].items():
+                found[symbol] = found.get(symbol, 0) + many * factor
         return found
 
     def _size(self, names: list[str]) -> str:

@@ -116,7 +116,7 @@ class Instruction:
         """Whether all threads have to execute it."""
         return self.orders and not self.is_access and self.parts[0] != "cp"
 
-    @property
+    @cached_property
     def acts(self) -> bool:
         """Whether it does more than to write registers."""
         is_jump = self.parts[0] in ("bra", "brx", "bar", *ENDS)

@@ -32,12 +32,8 @@ class Machine(Registers):
         """The instruction in some threads."""
         if self.state.made and self.fresh in self.state.made:
             self.forget(self.fresh)
-        if ins.orders:
-            self._order(ins, lanes)
-        if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
-            self._warp_barrier()
-        if ins.is_generic and self.shared_bytes:
-            raise CertificateError(f"an address of no state space: {ins.opcode}")
+        if ins.acts:
+            self._act(ins, lanes)
         if self.placing is not None:
             self.placing.execute(ins, lanes)
         written = ins.results
@@ -48,9 +44,15 @@ class Machine(Registers):
             self.placing.counted(ins, value, lanes)
         for number, register in enumerate(written):
             new = value if not number else None
-            if isinstance(new, np.ndarray):
-                new = self.numbers(new)
             self.state.registers[register] = self._kept(register, new, lanes)
+
+    def _act(self, ins: Instruction, lanes: np.ndarray) -> None:
+        if ins.orders:
+            self._order(ins, lanes)
+        if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
+            self._warp_barrier()
+        if ins.is_generic and self.shared_bytes:
+            raise CertificateError(f"an address of no state space: {ins.opcode}")
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)
@@ -59,7 +61,7 @@ class Machine(Registers):
             return new
         if active is not None and lanes[active].all():
             return new
-        return either(lanes, new, old) if lanes.any() else old
+        return self.interned(either(lanes, new, old)) if lanes.any() else old
 
     # Shared memory.
 
@@ -151,6 +153,6 @@ class Machine(Registers):
             many = size // self.grain
             cells = (places[:, None] // self.grain + np.arange(many)).ravel()
             threads = np.repeat(np.flatnonzero(lanes), many).astype(np.int16)
-            which, counts = np.unique(cells, return_counts=True)
-            self._cells[key] = cells, threads, which[counts > 1]
+            twice = np.flatnonzero(np.bincount(cells) > 1)
+            self._cells[key] = cells, threads, twice
         return self._cells[key]

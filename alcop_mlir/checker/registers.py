@@ -54,6 +54,7 @@ class Registers:
         self.assumed: set[str] = set()
         self.lane = np.arange(threads, dtype=np.uint64)
         self._arrays: dict[bytes, np.ndarray] = {}
+        self._fresh = [f"u{pc}" for pc in range(len(kernel.code) + 1)]
         self._known: dict[Any, tuple[list[Value], Value, bool]] = {}
         none = self.constant(0)
         self._fixed: dict[str, Value] = {
@@ -92,7 +93,7 @@ class Registers:
     @property
     def fresh(self) -> str:
         """What the instruction may make is called so."""
-        return f"u{self.state.pc}"
+        return self._fresh[self.state.pc]
 
     def forget(self, name: str) -> None:
         """Nothing is known of a symbol that gets another value."""
@@ -113,6 +114,10 @@ class Registers:
         if len(lanes) != self.threads:
             lanes = np.repeat(lanes, self.threads)
         return self._arrays.setdefault(lanes.tobytes(), lanes)
+
+    def interned(self, value: Value) -> Value:
+        """With one object for equal numbers of threads."""
+        return self.numbers(value) if isinstance(value, np.ndarray) else value
 
     def constant(self, value: int) -> np.ndarray:
         """The same number in all threads."""
@@ -164,7 +169,8 @@ class Registers:
             return self._fitting(self._loaded(ins, ins.width))
         values = [self.value(one) for one in ins.sources]
         residues = None
-        if ins.parts[0] == "and" and self.state.residues:
+        is_open = ins.parts[0] == "and" and self.state.residues
+        if is_open and not all(isinstance(v, np.ndarray) for v in values):
             residues = frozenset(self.state.residues.items())
         key = (self.state.pc, residues, *map(id, values))
         if key not in self._known:
@@ -179,7 +185,7 @@ class Registers:
 
     def _fitting(self, value: Value) -> Value:
         if not isinstance(value, Same):
-            return value
+            return self.interned(value)
         low, high = arithmetic.limits(self._width)
         return value if low <= value.low <= value.high <= high else self.unknown()
 

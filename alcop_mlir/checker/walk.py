@@ -231,8 +231,9 @@ class Walk:
         for pc, lanes in ((target, first), (start + 1, second)):
             state.pc, state.lanes, state.registers = pc, lanes, dict(before)
             state.cells.late = late
-            own = {"registers": dict(known.registers), "told": dict(known.told)}
-            state.data = replace(state.data, **own)
+            if self.machine.placing is not None:
+                own = {"registers": dict(known.registers), "told": dict(known.told)}
+                state.data = replace(state.data, **own)
             if not self._arm(state, region.join):
                 if not region.is_quiet:
                     raise CertificateError("a loop that only some threads run")
@@ -252,7 +253,7 @@ class Walk:
             state.data = self.machine.placing.joined(mask, *arms)
         for name in region.written | self.machine.forgotten:
             values = state.registers.get(name), other.get(name)
-            state.registers[name] = either(mask, *values)
+            state.registers[name] = self.machine.interned(either(mask, *values))
         state.lanes = active
 
     def _arm(self, state: State, join: int) -> bool:

@@ -130,15 +130,15 @@ class Ways:
                 names = terms.inside(*(f for w in others for f in w.facts.values()))
                 if not others or (turn is not None and turn not in names):
                     met.clauses[key] = clause
-        for name in sorted(first.registers.keys() & self.needed):
-            met.registers[name] = self._one(block, name, ways, met)
+        for name, value in first.registers.items():
+            if any(w.registers.get(name) is not value for w in rest):
+                value = self._one(block, name, ways, met)
+            met.registers[name] = value
         return met
 
     def _one(self, block: int, name: str, ways: list[Way], met: Way) -> Value:
         """What a register holds behind all of the ways."""
         values = [w.registers.get(name) for w in ways]
-        if all(v is values[0] for v in values):
-            return values[0]
         if any(isinstance(v, Same) for v in values):
             values = [self.number(name, v) for v in values]
         if all(is_same(v, values[0]) for v in values):
