@@ -203,7 +203,8 @@ def test_what_is_only_stored_is_not_listed() -> None:
     """As accumulators that an epilogue passes through shared memory."""
     text = RING.text().replace("add.s32 %r5, %r5, %r6;", "add.s32 %r5, %r5, 1;")
     end = "  st.global.b32 [%rd16], %r5;"
-    stored = f"  bar.sync 0;\n  st.shared.b32 [%rd7], %r5;\n{end}"
+    at = "  add.s64 %rd17, %rd7, 0;\n  bar.sync 0;\n  st.shared.b32 [%rd17], %r5;"
+    stored = f"{at}\n{end}"
     found = certify(text.replace(end, stored), requirements=ANY_SIZE).certificate
     assert found is not None
     check(text.replace(end, stored), found, Found())
