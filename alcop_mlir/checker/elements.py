@@ -6,7 +6,7 @@ those of one register.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,11 @@ from alcop_mlir.checker.tags import (
 )
 
 
-def joined(book: Book, parts: list[Whole]) -> Whole:
-    """What is computed of elements with the same indices is of those too."""
+def joined(book: Book, parts: list[Whole], adds: bool = False) -> Whole:
+    """What is computed of elements with the same indices is of those too.
+
+    adds: it is an addition, which may be of the next element of a sum
+    """
     number = np.full(parts[0].number.shape, NUMBER, np.int32)
     index = np.zeros(number.shape, np.int64)
     combined = np.stack([p.number for p in parts], axis=-1)
@@ -35,7 +38,9 @@ def joined(book: Book, parts: list[Whole]) -> Whole:
             number[at] = UNKNOWN
             continue
         given = [(k, p.at[at]) for k, p in zip(kinds, parts, strict=True) if k > NUMBER]
-        if given:
+        if adds and len(given) == 2 and book.statement.rhs is None:
+            number[at], index[at] = _added(book, given)
+        elif given:
             number[at], index[at] = _together(book, given)
     return Whole(number, index)
 
@@ -66,6 +71,51 @@ def _together(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any
             return UNKNOWN, 0
         found = found._replace(reads=found.reads | more)
     return book.number(found), at
+
+
+class _Part(NamedTuple):
+    """A part of a sum of one array's elements: from one on, before another one."""
+
+    first: int
+    last: int
+    kind: Result
+    at: np.ndarray
+
+
+def _added(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any]:
+    """A sum up to some element plus the next one; else as any other instruction."""
+    one, other = (_part(book, *side) for side in given)
+    if one is None or other is None:
+        return _together(book, given)
+    low, high = sorted((one, other), key=lambda part: (part.last, part.first))
+    is_next = not low.first and low.last == high.first < high.last
+    if not is_next or low.kind.size != high.kind.size:
+        return _together(book, given)
+    is_same = book.origins.is_same(low.kind.term, high.kind.term)
+    if not is_same or not np.array_equal(low.at, high.at):
+        return UNKNOWN, 0
+    reads = low.kind.reads | high.kind.reads
+    found = low.kind._replace(upto=(("", high.last),), reads=reads)
+    return book.number(found), low.at
+
+
+def _part(book: Book, number: int, at: np.ndarray) -> _Part | None:
+    kind, statement = book.kinds[number], book.statement
+    if isinstance(kind, Result):
+        last = terms.minus({"": 0}, dict(kind.upto))
+        return _Part(0, -last[""], kind, at) if terms.is_constant(last) else None
+    if kind is None or kind.array not in (statement.lhs, statement.init):
+        return None
+    loops = book.loops(kind, at)
+    first = last = 0
+    reads = frozenset({kind.array})
+    if kind.array == statement.lhs:
+        term, along = loops.pop(statement.reduced)
+        if not terms.is_constant(term) or (along != along[0]).any():
+            return None
+        first, last, reads = int(along[0]), int(along[0]) + 1, frozenset()
+    term, index = book.result(loops)
+    return _Part(first, last, Result(term, kind.size, (), reads), index)
 
 
 def _after(book: Book, kind: Element | Result, number: int) -> int:

@@ -313,7 +313,8 @@ class Moves:
         is_test = ins.parts[0] == "setp"
         if is_test and count > 1:
             return None
-        return self.book.packed(joined(self.book, parts), 0 if is_test else size)
+        found = joined(self.book, parts, ins.parts[0] == "add")
+        return self.book.packed(found, 0 if is_test else size)
 
     # One instruction.
 

@@ -1,8 +1,8 @@
 """What a kernel is said to compute: one contraction, and what is made of it.
 
 `C[m, n] = init[m, n] + sum over k of A[m, k] * B[k, n]`, with batches in any place, and
-outputs that are computed of one element of it and of elements of other arrays. All
-extents are known.
+outputs that are computed of one element of it and of elements of other arrays. Without
+B elements of A are added. All extents are known.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Statement:
     extents: dict[str, int]
     arrays: dict[str, Array]
     lhs: str
-    rhs: str
+    rhs: str | None
     init: str | None
     reduced: str
     order: dict[str, int]
@@ -59,11 +59,11 @@ def read_statement(value: Any) -> Statement:
     }
     order = _numbered([n for n in value["order"] if n in extents], extents)
     lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
-    if not {lhs, rhs} <= arrays.keys() or (init is not None and init not in arrays):
+    if not {lhs, rhs or lhs, init or lhs} <= arrays.keys():
         raise CertificateError("this is no certificate: a statement of no such array")
-    every = arrays[lhs].strides.keys() | arrays[rhs].strides.keys()
+    every = arrays[lhs].strides.keys() | arrays[rhs or lhs].strides.keys()
     reduced = every - order.keys()
-    both = arrays[lhs].strides.keys() & arrays[rhs].strides.keys()
+    both = arrays[lhs].strides.keys() & arrays[rhs or lhs].strides.keys()
     if len(reduced) != 1 or not reduced <= both or not order.keys() <= every:
         raise CertificateError("this is no certificate: not one contraction")
     outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_letters
 from typing import Any
 
 from alcop_mlir.element_types import element_bytes
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import Kernel, Pointer, block_counts
@@ -32,8 +34,7 @@ def statement(
     pointers = {
         one.array: name for name, one in given.items() if isinstance(one, Pointer)
     }
-    step = _contraction(function, pointers)
-    return _Statement(function, pointers).of(step, kernel)
+    return _Statement(function, pointers).of(kernel)
 
 
 def stated(
@@ -46,31 +47,33 @@ def stated(
         return None
 
 
-def _contraction(function: Function, pointers: Mapping[str, str]) -> Einsum:
-    found = [
-        step
-        for step in function.reference
-        if isinstance(step, Einsum) and {step.lhs, step.rhs} <= pointers.keys()
-    ]
-    if len(found) != 1:
-        raise Unstated(f"the manifest has {len(found)} contractions of its arrays")
-    return found[0]
-
-
 class _Statement:
-    """Of one kernel; loops: of arrays that are used, those that index each."""
+    """Of one kernel.
+
+    loops:   of arrays that are used, those that index each
+    results: elements of the sum, and what is made of them: loops, and what is read
+    part:    of a sum that is made in parts: the loop of the sum, that of the parts, and
+             how many there are
+    """
 
     def __init__(self, function: Function, pointers: Mapping[str, str]):
         self.function, self.pointers = function, pointers
         self.arrays = {one.name: one for one in _arrays(function)}
         self.loops: dict[str, str] = {}
         self.results: dict[str, tuple[str, set[str]]] = {}
+        self.part: tuple[str, str, int] | None = None
 
-    def of(self, step: Einsum, kernel: Kernel) -> dict[str, Any]:
-        (lhs, rhs), out = operand_maps(step)
-        self.loops = {step.lhs: lhs, step.rhs: rhs}
-        if step.init is not None:
-            self.loops[step.init] = out
+    def of(self, kernel: Kernel) -> dict[str, Any]:
+        """The one contraction of its arrays, or what adds up its parts."""
+        steps = [one for one in self.function.reference if isinstance(one, Einsum)]
+        found = [one for one in steps if {one.lhs, one.rhs} <= self.pointers.keys()]
+        adds = not found
+        if adds:
+            found = [one for one in steps if self._parts(one)]
+        if len(found) != 1:
+            raise Unstated(f"the manifest has {len(found)} contractions of its arrays")
+        (step,) = found
+        out = operand_maps(step)[1]
         self.results[step.out] = out, set()
         for other in self.function.reference:
             if isinstance(other, Map):
@@ -78,15 +81,78 @@ class _Statement:
         outputs = {n: r for n, (_, r) in self.results.items() if n in self.pointers}
         for name in outputs:
             self.loops[name] = self.results[name][0]
+        if adds:
+            return self._added(step, outputs, kernel)
+        return self._multiplied(step, outputs, kernel)
+
+    def _multiplied(
+        self, step: Einsum, outputs: dict[str, set[str]], kernel: Kernel
+    ) -> dict[str, Any]:
+        """Of both operands; where parts are made, without what the sum starts from."""
+        (lhs, rhs), out = operand_maps(step)
+        self.loops |= {step.lhs: lhs, step.rhs: rhs}
+        init, parts = step.init, self._parts(step)
+        if not outputs and parts is not None:
+            name, count = parts
+            free = next(one for one in ascii_letters if one not in lhs + rhs + out)
+            (summed,) = {*lhs} - {*out}
+            self.part = summed, free, count
+            out, init, outputs = free + out, None, {name: set()}
+            self.loops[name] = out
+        if init is not None:
+            self.loops[init] = out
+        return self._written(step.lhs, step.rhs, init, out, outputs, kernel)
+
+    def _added(
+        self, step: Einsum, outputs: dict[str, set[str]], kernel: Kernel
+    ) -> dict[str, Any]:
+        """Of the parts that another kernel has made."""
+        (lhs, rhs), out = operand_maps(step)
+        parts = self._parts(step)
+        if parts is None:
+            raise Unstated("it reads or writes no array of the contraction")
+        free = next(one for one in ascii_letters if one not in lhs + rhs + out)
+        self.loops[parts[0]] = free + out
+        if step.init is not None:
+            self.loops[step.init] = out
+        return self._written(parts[0], None, step.init, out, outputs, kernel)
+
+    def _parts(self, step: Einsum) -> tuple[str, int] | None:
+        """The array of parts of a sum that the kernel has, and how many these are."""
+        (lhs, rhs), out = operand_maps(step)
+        sizes: dict[str, Extent] = {}
+        for name, loops in ((step.lhs, lhs), (step.rhs, rhs)):
+            if name in self.arrays:
+                sizes.update(zip(loops, self.arrays[name].shape, strict=False))
+        shape = [sizes.get(loop) for loop in out]
+        found = [
+            (one.name, one.shape[0])
+            for one in self.function.intermediates
+            if one.name in self.pointers and [*one.shape[1:]] == shape
+        ]
+        if len(found) != 1 or len({*lhs} - {*out}) != 1:
+            return None
+        ((name, count),) = found
+        return (name, count) if isinstance(count, int) else None
+
+    def _written(
+        self,
+        lhs: str,
+        rhs: str | None,
+        init: str | None,
+        order: str,
+        outputs: dict[str, set[str]],
+        kernel: Kernel,
+    ) -> dict[str, Any]:
         if not outputs or not self.loops.keys() <= self.pointers.keys():
             raise Unstated("it reads or writes no array of the contraction")
         return {
             "extents": self._extents(),
             "arrays": {self.pointers[n]: self._array(n) for n in sorted(self.loops)},
-            "lhs": self.pointers[step.lhs],
-            "rhs": self.pointers[step.rhs],
-            "init": None if step.init is None else self.pointers[step.init],
-            "order": out,
+            "lhs": self.pointers[lhs],
+            "rhs": None if rhs is None else self.pointers[rhs],
+            "init": None if init is None else self.pointers[init],
+            "order": order,
             "outputs": {
                 self.pointers[n]: sorted(self.pointers[r] for r in reads)
                 for n, reads in sorted(outputs.items())
@@ -128,6 +194,11 @@ class _Statement:
                     raise Unstated("sizes that are not known")
                 if found.setdefault(loop, extent) != extent:
                     raise Unstated(f"array {name} is of another shape")
+        if self.part is not None:
+            summed, _, count = self.part
+            if found[summed] % count:
+                raise Unstated("parts of a sum that are not as long as each other")
+            found[summed] //= count
         return found
 
     def _array(self, name: str) -> list[Any]:
@@ -138,7 +209,12 @@ class _Statement:
         strides = [math.prod(shape[n + 1 :]) for n in range(len(shape))]
         if given is not None:
             strides = [_number(one) for one in given]
-        return [self.loops[name], strides, element_bytes(array.dtype)]
+        loops = self.loops[name]
+        if self.part is not None and self.part[0] in loops:
+            summed, part, count = self.part
+            at = loops.index(summed)
+            loops, strides = loops + part, [*strides, strides[at] * shape[at] // count]
+        return [loops, strides, element_bytes(array.dtype)]
 
 
 def _arrays(function: Function) -> Iterator[_Array]:

@@ -1,0 +1,84 @@
+"""A sum that one kernel makes in parts, and another one adds up."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+
+import pytest
+
+from alcop_mlir.certificate.api import Report
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.checker.check import check
+from alcop_mlir.compilation.certification import certified, launched_kernels
+from alcop_mlir.errors import CertificateError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import matmul
+
+CASE = matmul("nn", 32, 32, 256, "block=32,32,32 warp=16,16 stages=2,1 split_k=4")
+
+
+def verdict(name: str, text: str) -> Report:
+    (one,) = (k for k in launched_kernels(CASE.bundle) if k.name == name)
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    return certified(text, *given, one.promised, one.stated)
+
+
+@pytest.mark.parametrize("name", ["f_matmul", "f_map"])
+def test_parts_and_their_sum_are_placed(name: str) -> None:
+    report = verdict(name, CASE.ptx)
+    assert report.verdict == "proven", report.misplaced
+    assert report.certificate is not None
+    check(CASE.ptx, report.certificate)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        # Indices of two parts, and other parts of B than of A; where a part is stored.
+        ("f_matmul", "mul.wide.u32 %rd16, %r1, 64;", "mul.wide.u32 %rd16, %r1, 32;"),
+        ("f_matmul", "mul.wide.u32 %rd26, %r1, 128;", "mul.wide.u32 %rd26, %r1, 64;"),
+        ("f_matmul", "mul.wide.u32 %rd61, %r1, 4096;", "mul.wide.u32 %rd61, %r1, 0;"),
+        ("f_map", "[%rd7+8192]", "[%rd7+4096]"),  # a part twice
+        ("f_map", "[%rd7+8192]", "[%rd7+8320]"),  # of the next row
+        ("f_map", "add.rn.f32 %r11, %r10, %r7;", "mov.b32 %r11, %r10;"),  # left out
+        ("f_map", "add.rn.f32 %r13, %r12, %r9;", "mov.b32 %r13, %r12;"),
+        ("f_map", "add.rn.f32 %r11, %r10, %r7;", "mul.rn.f32 %r11, %r10, %r7;"),
+        ("f_map", "add.rn.f32 %r10, %r5, %r6;", "add.rn.f32 %r10, %r6, %r6;"),
+        ("f_map", "add.rn.f32 %r10, %r5, %r6;", "mov.b32 %r10, %r6;"),  # no start
+        ("f_map", "st.global.b32 [%rd6]", "st.global.b32 [%rd6+128]"),
+    ],
+)
+def test_other_sums_are_not_placed(name: str, old: str, new: str) -> None:
+    text = CASE.ptx.replace(" \t", " ")
+    assert text.count(old) == 1
+    text = text.replace(old, new)
+    assert CASE.behaviour(text) != "clean"
+    report = verdict(name, text)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("f_matmul", ("extents", "a"), 3),  # a part less
+        ("f_matmul", ("extents", "k"), 32),
+        ("f_matmul", ("arrays", "f_matmul_param_0", 1, 2), 32),  # parts that overlap
+        ("f_map", ("extents", "a"), 3),
+        ("f_map", ("init",), None),
+        ("f_map", ("lhs",), "f_map_param_0"),
+    ],
+)
+def test_of_other_parts_it_is_not_shown(name: str, path: tuple, value: object) -> None:
+    found = verdict(name, CASE.ptx).certificate
+    assert found is not None
+    changed = copy.deepcopy(found)
+    inner = changed["placed"]
+    for one in path[:-1]:
+        inner = inner[one]
+    inner[path[-1]] = value
+    with pytest.raises(CertificateError):
+        check(CASE.ptx, sealed(changed))
