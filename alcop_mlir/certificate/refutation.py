@@ -90,8 +90,10 @@ class Refuter:
     def near(
         self, facts: list[Linear], clauses: list[Clause], query: tuple[Linear, ...]
     ) -> tuple[list[Linear], list[Clause]]:
-        """What shares symbols with the query, with the definitions of these."""
-        found, clauses_found = list(query), []
+        """What shares symbols with the query, with the definitions of these: choices
+        first, as these say what the query is about.
+        """
+        found, clauses_found, chosen = list(query), [], []
         left_facts, left_clauses = list(facts), list(clauses)
         known: set[str] = set()
         pending = {s for f in query for s in f.terms}
@@ -102,7 +104,7 @@ class Refuter:
             for symbol in pending:
                 more, choices = self.symbols.definition(symbol)
                 found += more
-                clauses_found += choices
+                chosen += choices
             met = [f for f in left_facts if not known.isdisjoint(self.links(f))]
             left_facts = [f for f in left_facts if known.isdisjoint(self.links(f))]
             found += met
@@ -110,8 +112,8 @@ class Refuter:
             left_clauses = [c for c in left_clauses if not known & _names(c)]
             clauses_found += near
             names = {s for f in found for s in f.terms}
-            pending = names.union(*map(_names, clauses_found)) - known
-        return found, list(dict.fromkeys(clauses_found))
+            pending = names.union(*map(_names, [*chosen, *clauses_found])) - known
+        return found, list(dict.fromkeys([*chosen, *clauses_found]))
 
 
 # Facts by their direction: what is added to the constant.

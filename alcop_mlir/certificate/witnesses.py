@@ -116,14 +116,14 @@ class Search:
         found = [*query, *(r for met, r in rows if met & names)]
         left = [c for met, c in sides if met & names]
         found, choices = self._opened(found, set())
-        return found, [*left, *choices]
+        return found, [*choices, *left]
 
     def _around(self, query: list[Row], count: int) -> tuple[list[Row], list[Sides]]:
         """What is near to the query, in so many rounds: facts with its symbols, what
         these stand for, and what that names again.
         """
         assert isinstance(self.facts, ProductFacts)
-        found, near = list(query), []
+        found, near, chosen = list(query), [], []
         left = [(self.facts.deep(r.term), r) for r in self.given]
         sides = [({s for f in c.terms for s in f}, c) for c in self.clauses]
         known: set[str] = set()
@@ -144,13 +144,13 @@ class Search:
                     opened.add(symbol)
                     found += self._limits(symbol, home)
                 if isinstance(symbol, Choice) and home:
-                    near.append(self._sides(symbol, home))
-            inside = (f for c in near for f in c.terms)
+                    chosen.append(self._sides(symbol, home))
+            inside = (f for c in (*chosen, *near) for f in c.terms)
             fresh = {s for f in (*(r.term for r in found), *inside) for s in f}
         if count == _ALL:
             found, choices = self._opened(found, opened)
-            near += choices
-        return found, near
+            chosen += choices
+        return found, [*chosen, *near]
 
     # What sizes multiply.
 

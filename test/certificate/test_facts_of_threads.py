@@ -8,7 +8,10 @@ import random
 
 import numpy as np
 
+from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.answers import Found
+from alcop_mlir.certificate.bounds.products import ProductRefuter
+from alcop_mlir.certificate.bounds.terms import ProductSymbols
 from alcop_mlir.checker import terms
 from alcop_mlir.checker.facts import Answers
 from alcop_mlir.checker.products import ProductFacts
@@ -88,3 +91,44 @@ def test_what_some_thread_can_meet_is_not_refuted() -> None:
         again, _ = asked(Answers(found.proofs, found.asked, []), *own)
         assert again.excludes([[query]], given, []) == is_refuted
     assert refuted >= 0.9 * unsolved
+
+
+def test_ways_that_met_do_not_hide_what_a_choice_says() -> None:
+    """Each of 13 guards was passed or not: all that is fewer than are taken apart. Of
+    the last tile `rest` rows are left, and a thread's row is below that.
+    """
+    found = Found()
+    facts, (row,) = asked(found, LANES)
+    for name in ("n1", ".rows"):
+        facts.limit(name, 0, 1 << 62)
+    rest = {".rows": 1, "n1": -8, "": 0}
+    short = terms.minus(terms.number(8), rest)
+    least = terms.choice([[short]], [[terms.opposite(short)]], rest, terms.number(8))
+    below = terms.minus(terms.plus(least, terms.number(-1)), row)
+    place = terms.minus(row, rest)
+    guards = []
+    for number in range(2, 15):
+        passed = terms.minus(terms.plus(least, terms.number(-number)), row)
+        met = [[terms.opposite(passed)], [passed, {B: 1}], [passed, {B: -1, "": 3}]]
+        guards.append(met)
+    assert facts.excludes([[place]], [below], guards)
+    assert not facts.excludes([[terms.plus(place, terms.number(1))]], [below], guards)
+
+
+def test_nor_from_the_prover() -> None:
+    """The same, as the prover of bounds asks it."""
+    symbols = ProductSymbols(THREADS)
+    row, other = symbols.of_threads(LANES), symbols.plain(B, 0, MOST)
+    rows, turn = (symbols.plain(name, 0, 1 << 62) for name in (".rows", "n1"))
+    rest = rows - turn * 8
+    least = symbols.choice(linear.at_least(-rest + 8), rest, linear.constant(8))
+    guards = []
+    for number in range(2, 15):
+        passed = least - row - number
+        guards.append(((-passed - 1,), (passed, other), (passed, -other + 3)))
+    refuter, below = ProductRefuter(symbols), least - 1 - row
+    _, clauses = refuter.near([below], guards, (row - rest,))
+    (name,) = least.terms
+    assert clauses == [*symbols.definition(name)[1], *guards]
+    assert refuter.refuted([below], guards, ((row - rest,),))
+    assert not refuter.refuted([below], guards, ((row - rest + 1,),))
