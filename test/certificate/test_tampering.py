@@ -40,7 +40,9 @@ def test_changed_ptx_is_refused_or_does_no_harm() -> None:
     accepted = 0
     for number, (kernel, certificate) in enumerate(proven(KERNELS)):
         every = list(every_mutant(kernel.text(), "random"))
-        for mutant in random.Random(number).sample(every, COUNT // KERNELS):
+        for mutant in random.Random(number).sample(
+            every, min(COUNT // KERNELS, len(every))
+        ):
             digest = hashlib.sha256(mutant.text.encode()).hexdigest()
             try:
                 check(
