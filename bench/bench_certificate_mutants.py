@@ -1,4 +1,4 @@
-"""Mutants of ten compiled kernels: what misbehaves on the emulator is not proven.
+"""Mutants of compiled kernels: what misbehaves on the emulator is not proven.
 
     python bench/bench_certificate_mutants.py [--most N] [--case NAME] [--state FILE]
         [--again]
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from certificate_kernels import CASES, Case
+from certificate_kernels import CASES, EDGES, Case
 from certificate_mutants import STRICTER, Mutant, mutants
 
 from alcop_mlir.compilation.certification import certified
@@ -42,12 +42,13 @@ def main() -> int:
     """Prints the tables; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--most", type=int, default=110, help="mutants of a kernel")
-    parser.add_argument("--case", choices=[c.name for c in CASES], help="only this one")
+    every = (*CASES, *EDGES)
+    parser.add_argument("--case", choices=[c.name for c in every], help="only this one")
     state = Path("build/certificate_mutants.jsonl")
     parser.add_argument("--state", type=Path, default=state)
     parser.add_argument("--again", action="store_true", help="new verdicts, old runs")
     given = parser.parse_args()
-    cases = [c for c in CASES if given.case in (None, c.name)]
+    cases = [c for c in every if given.case in (None, c.name)]
     rows = list(tried(cases, given.most, given.state, given.again))
     show("kind", rows)
     print()

@@ -1,7 +1,8 @@
-"""Ten small kernels whose mutants are proven and run: bench_certificate_mutants.py.
+"""Small kernels whose mutants are proven and run: bench_certificate_mutants.py.
 
 Matmuls of several layouts, types and stages, with sizes that are known or not, an
-epilogue, a convolution, a kernel of rows, and attention. Each runs in a second or less
+epilogue, a convolution, a kernel of rows, and attention; three more matmuls whose
+results only are at stake. Each runs in a second or less
 on the emulator, and its loops make several turns.
 """
 
@@ -266,4 +267,10 @@ CASES = (
     Case("convolution 3,1", _CONVOLUTION, f"{_TILES}3,1"),
     Case("rows", _ROWS),
     Case("attention", plain_attention(Attention(1, 512, 32))),
+)
+# Extents that tiles do not divide, by copies and element by element; K in parts.
+EDGES = (
+    Case("edges 2,1", _Matmul(65, 72, 40).text(), f"{_TILES}2,1"),
+    Case("single elements 2,1", _Matmul(33, 71, 40).text(), f"{_TILES}2,1"),
+    Case("split K 2,1", _Matmul(64, 64, 256).text(), f"{_TILES}2,1 split_k=4"),
 )

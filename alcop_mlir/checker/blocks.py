@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Value, is_equal, unsigned
+from alcop_mlir.checker.arithmetic import (
+    Holds,
+    Mixed,
+    Same,
+    Value,
+    is_equal,
+    signed,
+    unsigned,
+)
 from alcop_mlir.checker.every_thread import computed
 from alcop_mlir.checker.instructions import Instruction, source_size
 from alcop_mlir.checker.predicates import symbols_of
@@ -150,8 +158,9 @@ class Classes:
             told.pop(name, None)
         if found is not None:
             told[ins.results[0]] = found
-            if value is not None and found.shape[3] == 1:
-                told[fresh] = found
+            if found.shape[3] == 1 and _is_all_of(value, fresh):
+                width = self.machine.kernel.width(ins.results[0])
+                told[fresh] = found if width == 1 else _with_sign(found, width)
 
     def _made(self, ins: Instruction, lanes: np.ndarray) -> np.ndarray | None:
         machine, told = self.machine, self.machine.state.data.told
@@ -307,6 +316,17 @@ def _are_apart(boxes: Sequence[_Boxes]) -> bool:
         if any(b[0] < a[1] for a, b in pairwise(ordered)):
             return False
     return True
+
+
+def _is_all_of(value: Value, fresh: str) -> bool:
+    """Whether a register's value is one symbol, and no more."""
+    if isinstance(value, Holds):
+        return value.true == [[{fresh: 1, "": -1}]]
+    return isinstance(value, Same) and terms.frozen(value.term) == ((fresh, 1),)
+
+
+def _with_sign(numbers: np.ndarray, width: int) -> np.ndarray:
+    return signed(numbers, width).astype(np.int64).view(np.uint64)
 
 
 def _limited(numbers: np.ndarray) -> np.ndarray:

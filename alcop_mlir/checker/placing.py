@@ -190,6 +190,8 @@ class Placing:
         """What some threads may run, or none, that orders nothing."""
         if any(ins.parts[0] in _WRITES for ins in region.code):
             raise NotPlacedError("which threads store them")
+        for name in region.written:
+            state.data.told.pop(name, None)
         for name in region.written & state.data.registers.keys():
             tags = state.data.registers[name]
             shape = tags.number.shape

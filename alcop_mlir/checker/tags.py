@@ -128,6 +128,8 @@ class Origins:
 
     def is_same(self, one: Frozen, other: Frozen) -> bool:
         """Whether two terms are the same here."""
+        if one == other:
+            return True
         less = terms.minus(dict(one), dict(other))
         turns = {s: c for s, c in less.items() if is_turn(s)}
         rest = {s: c for s, c in less.items() if s not in turns}

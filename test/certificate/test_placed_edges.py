@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from alcop_mlir.certificate.api import Report
+from alcop_mlir.checker.arithmetic import Mixed, Same, Value
+from alcop_mlir.checker.blocks import Classes
+from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.flow import Flow
+from alcop_mlir.checker.form import read_certificate
+from alcop_mlir.checker.instructions import Instruction
+from alcop_mlir.checker.machine import Machine
+from alcop_mlir.checker.placing import Placing
+from alcop_mlir.checker.state import State
+from alcop_mlir.checker.tags import Held
+from alcop_mlir.checker.text import read_kernel
 from alcop_mlir.compilation.certification import certified
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -77,3 +91,47 @@ def test_other_edges_are_not_placed(case: Case, old: str, new: str) -> None:
     report = verdict(case, text)
     assert report.verdict != "proven"
     assert not report.is_placed
+
+
+def counted(value: Value) -> dict[str, np.ndarray]:
+    """What is told of `%r3 = %ctaid.x - 2`, of which a check knows this value."""
+    block = Same({"%ctaid.x": 1, "": 0}, 0, 3)
+    values = {"%r1": block, "%r2": np.full(4, 2, np.uint64), "%r3": None}
+    machine: Any = SimpleNamespace(
+        state=SimpleNamespace(data=Held(), lanes=None),
+        fresh="u5",
+        threads=4,
+        kernel=SimpleNamespace(width=lambda _: 32),
+        value=values.get,
+    )
+    ins = Instruction("", False, "sub.s32", ("%r3", "%r1", "%r2"))
+    Classes(machine, (4, 1, 1)).counted(ins, value, np.ones(4, bool))
+    return machine.state.data.told
+
+
+def test_a_symbol_is_told_where_it_is_all_that_a_register_holds() -> None:
+    """As a number with a sign; not where it is multiplied, or only a part."""
+    told = counted(Same({"u5": 1, "": 0}, -9, 9))
+    assert told["u5"].view(np.int64).ravel().tolist() == [-2, -1, 0, 1]
+    lanes = np.arange(4)
+    part = Mixed({"u5": lanes * 0 + 1}, lanes, -9, 9, 32)
+    for value in (Same({"u5": 4, "": 0}, -9, 9), Same({"u5": 1, "": 1}, -9, 9), part):
+        told = counted(value)
+        assert "u5" not in told
+        assert "%r3" in told
+
+
+def test_what_is_skipped_is_not_told_any_more() -> None:
+    """A register that an instruction may have written, or may not."""
+    found = verdict(EDGES, EDGES.ptx).certificate
+    given = read_certificate(found)
+    kernel = read_kernel(EDGES.ptx, given.entry)
+    flow = Flow(kernel)
+    assert given.placed is not None
+    machine = Machine(kernel, given.threads, given.shared_bytes, {}, {})
+    placing = Placing(machine, flow, given.placed)
+    state = State(0, {}, Cells(1), data=placing.start())
+    (first, *_) = (ins for ins in flow.code if ins.results)
+    state.data.told |= {first.results[0]: np.zeros((1, 1, 1, 1)), "%other": np.ones(1)}
+    placing.unknown(state, first)
+    assert [*state.data.told] == ["%other"]
