@@ -232,7 +232,7 @@ class Classes:
             state.data.blocks = state.data.blocks & found[..., 0]
 
 
-class _Boxes(NamedTuple):
+class Boxes(NamedTuple):
     """Of some blocks: by loop, the first index in each block, and how many follow."""
 
     starts: np.ndarray
@@ -266,18 +266,18 @@ class Cover:
         extents = self.book.statement.extents
         total = int(np.prod([extents[n] for n in self.book.statement.order]))
         volume = sum(int(one.lengths.prod()) * one.starts.shape[1] for one in boxes)
-        if not _are_apart(boxes) or volume > total:
+        if not are_apart(boxes) or volume > total:
             raise Misplaced(f"elements of {array} that are stored by two blocks")
         if volume < total:
             raise Misplaced(f"elements of {array} that are not stored")
 
-    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> _Boxes:
+    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> Boxes:
         mine = [(term, index) for name, term, index in stored if name == array]
         mine = [(term, index) for term, index in mine if index.size]
         if len({term for term, _ in mine}) != 1:
             if mine:
                 raise Misplaced(f"stores to {array}")
-            return _Boxes(np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+            return Boxes(np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
         index = np.unique(np.concatenate([i for _, i in mine]))
         kind = Result(terms.frozen(dict(mine[0][0])), 1, (), frozenset())
         self.book.origins.go(blocks)
@@ -294,10 +294,10 @@ class Cover:
         if int(np.prod(lengths)) != len(index):
             raise Misplaced(f"elements of {array} that are not stored")
         count = (len(starts), int(here.sum()))
-        return _Boxes(np.array(starts, np.int64).reshape(count), np.array(lengths))
+        return Boxes(np.array(starts, np.int64).reshape(count), np.array(lengths))
 
 
-def _are_apart(boxes: Sequence[_Boxes]) -> bool:
+def are_apart(boxes: Sequence[Boxes]) -> bool:
     """Whether no two meet: along each loop indices are apart or the same, and no two
     are the same along all.
     """

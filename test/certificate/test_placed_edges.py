@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 
 from alcop_mlir.certificate.api import Report
 from alcop_mlir.checker.arithmetic import Mixed, Same, Value
-from alcop_mlir.checker.blocks import Classes
+from alcop_mlir.checker.blocks import Boxes, Classes, are_apart
 from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.flow import Flow
@@ -135,3 +136,30 @@ def test_what_is_skipped_is_not_told_any_more() -> None:
     state.data.told |= {first.results[0]: np.zeros((1, 1, 1, 1)), "%other": np.ones(1)}
     placing.unknown(state, first)
     assert [*state.data.told] == ["%other"]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "apart"),
+    [
+        ([([[0, 2], [0, 0]], [2, 4])], True),
+        ([([[0], [0]], [2, 4]), ([[2], [0]], [1, 4])], True),
+        ([([[0], [0]], [2, 4]), ([[1], [0]], [2, 4])], False),
+        ([([[0], [0]], [2, 4]), ([[0], [3]], [2, 4])], False),
+        ([([[0, 0], [0, 0]], [2, 4])], False),
+        ([([[0], [0]], [2, 4]), ([[0], [0]], [1, 4])], False),
+    ],
+)
+def test_boxes_that_meet(boxes: list[tuple[list, list]], apart: bool) -> None:
+    """By loop, the starts of each block's box, and its lengths."""
+    found = [Boxes(np.array(starts), np.array(lengths)) for starts, lengths in boxes]
+    assert are_apart(found) == apart
+
+
+def test_blocks_that_make_one_tile_twice_are_not_placed() -> None:
+    """As many elements as there are, but some twice, and others never."""
+    case = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
+    text = re.sub(r"mov\.u32\s+(%r\d+), %ctaid\.x;", r"mov.u32 \1, 0;", case.ptx)
+    assert text != case.ptx
+    assert case.behaviour(text) == "fault"
+    assert verdict(case, case.ptx).is_placed
+    assert not verdict(case, text).is_placed
