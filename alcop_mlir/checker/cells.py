@@ -73,23 +73,29 @@ class Cells:
     ) -> set[int]:
         """The ages of what is read; some cells twice, by several threads."""
         status = self.status[cells]
-        if not (status == LANDED).all():
+        landed = status == LANDED
+        if not landed.all():
             writer = self.writer[cells]
             own = writer == _warps(threads)
             if not by_warp:
                 own |= writer == threads
             own &= (status == WAITED) | (status == STORED)
-            if not ((status == LANDED) | own).all():
+            if not (landed | own).all():
                 raise CertificateError("something is read that may not be there")
-        found = np.full(len(cells), _MANY) if by_warp else threads
-        before = self.reader[cells]
-        kept = (before == _NOBODY) | (before == found)
-        self.reader[cells] = np.where(kept, found, _MANY)
-        if not by_warp:
+        if by_warp:
+            self.reader[cells] = _MANY
+        else:
+            before = self.reader[cells]
+            kept = (before == _NOBODY) | (before == threads)
+            self.reader[cells] = np.where(kept, threads, _MANY)
             self.reader[twice] = _MANY
-        counted = (status == LANDED) & (self.age[cells] >= 0)
-        age = self.age[cells] + np.where(counted, self.late, 0)
-        return set(np.minimum(age, _MOST_AGE).tolist())
+        age = self.age[cells]
+        if self.late:
+            age = age + np.where(landed & (age >= 0), self.late, 0)
+        is_one = not (age != age[:1]).any()
+        return {
+            min(one, _MOST_AGE) for one in set(age[: 1 if is_one else None].tolist())
+        }
 
     def commit(self, lanes: np.ndarray) -> None:
         """A group of these threads ends."""

@@ -11,6 +11,8 @@ from alcop_mlir.checker.instructions import ENDS, Instruction, items
 from alcop_mlir.checker.text import Kernel
 from alcop_mlir.errors import CertificateError
 
+_LOADS = ("ld", "ldmatrix")
+
 
 @dataclass(frozen=True)
 class Region:
@@ -24,6 +26,16 @@ class Region:
     def is_quiet(self) -> bool:
         """Whether nothing in it orders accesses."""
         return not any(ins.orders for ins in self.code)
+
+    @cached_property
+    def is_collective(self) -> bool:
+        """Whether all threads have to execute something in it."""
+        return any(ins.is_collective for ins in self.code)
+
+    @cached_property
+    def only_loads(self) -> bool:
+        """Whether what orders accesses in it does but read."""
+        return all(i.parts[0] in _LOADS for i in self.code if i.orders)
 
     @cached_property
     def written(self) -> set[str]:

@@ -16,7 +16,6 @@ from alcop_mlir.checker.mixed import either
 from alcop_mlir.checker.state import State
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
-_LOADS = ("ld", "ldmatrix")
 _MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head
 _MOST_WAYS = 1 << 12
 
@@ -212,12 +211,10 @@ class Walk:
         all, and nothing may be written.
         """
         if not region.is_quiet and (
-            region.join == self.flow.end or any(i.is_collective for i in region.code)
+            region.join == self.flow.end or region.is_collective
         ):
             raise CertificateError("threads may part ways around a barrier")
-        if not isinstance(value, np.ndarray) and any(
-            i.orders and i.parts[0] not in _LOADS for i in region.code
-        ):
+        if not isinstance(value, np.ndarray) and not region.only_loads:
             raise CertificateError("it is not known which threads write")
         before, active, start = state.registers, state.lanes, state.pc
         known = state.data
