@@ -31,8 +31,8 @@ from measured_times import shares
 from real_times import CALIBRATION, HELD_BACK
 from records import print_table, store
 
+from alcop_mlir import hardware
 from alcop_mlir.errors import optional
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.fused import chain_model, row_model
 
 LIMITS = (0.10, 0.25)

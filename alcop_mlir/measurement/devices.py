@@ -38,7 +38,7 @@ _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.p
 _SIMULATOR = (
     "measurement/events.py",
     "measurement/simulator.py",
-    "tuning/hardware.py",
+    "hardware.py",
     "tuning/traffic.py",
     "tuning/warpgroup_model.py",
 )

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from alcop_mlir import hardware
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.candidates import FloatArray, IntArray
 
 SETTLING_TILES = 6  # after two slot periods and these tiles the loop repeats

@@ -11,10 +11,10 @@ from dataclasses import replace
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.target import Target
 from alcop_mlir.tools.command_line import Rows, aligned, seconds
-from alcop_mlir.transforms.chains.chain_tiles import possible_tiles, predicted
 from alcop_mlir.tuning import variant_times
 from alcop_mlir.tuning.fused.chain_model import ChainTime
 from alcop_mlir.tuning.fused.chain_problem import ChainSizes, ChainTiles
+from alcop_mlir.tuning.fused.chain_tiles import possible_tiles, predicted
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
 from alcop_mlir.tuning.variant_times import conditions
 from alcop_mlir.variants import ScheduleVariant

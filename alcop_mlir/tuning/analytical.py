@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import hardware
+from alcop_mlir.hardware import SUB_CORES, Rates
 from alcop_mlir.resources import WIDE, Copies
 from alcop_mlir.target import (
     CP_ASYNC_BYTES,
@@ -28,9 +30,8 @@ from alcop_mlir.target import (
     Target,
     mma_shape,
 )
-from alcop_mlir.tuning import hardware, traffic, warpgroup_model
+from alcop_mlir.tuning import traffic, warpgroup_model
 from alcop_mlir.tuning.candidates import Candidates, FloatArray
-from alcop_mlir.tuning.hardware import SUB_CORES, Rates
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
 

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from alcop_mlir import resources
+from alcop_mlir import hardware, resources
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.rectangles import Rectangles
@@ -27,7 +27,7 @@ from alcop_mlir.schedule import (
 )
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
-from alcop_mlir.tuning import hardware, warpgroup_space
+from alcop_mlir.tuning import warpgroup_space
 from alcop_mlir.tuning.candidates import Candidates, Listed, copied, cost, cost_as_given
 from alcop_mlir.tuning.problem import Problem
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alcop_mlir import hardware
 from alcop_mlir.target import Target
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.candidates import Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem

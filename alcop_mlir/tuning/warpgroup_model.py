@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir import hardware
 from alcop_mlir.schedule import WGMMA
 from alcop_mlir.target import MMA_K_BYTES, WARP_SIZE, WARPGROUP, WGMMA_M, Target
-from alcop_mlir.tuning import hardware, traffic
+from alcop_mlir.tuning import traffic
 from alcop_mlir.tuning.candidates import ENGINES, Candidates, FloatArray
 
 Parts = dict[str, FloatArray]

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tuning_cases import PROBLEM, TARGET, some_candidates
 
+from alcop_mlir import hardware
 from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import find_target, target_names
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.analytical import PARTS, pipe, predict
 from alcop_mlir.tuning.candidates import Candidates
 from alcop_mlir.tuning.problem import Problem

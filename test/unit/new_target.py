@@ -7,10 +7,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 import alcop_mlir
-from alcop_mlir import target
+from alcop_mlir import hardware, target
 from alcop_mlir.runtime import bundle, ptx
 from alcop_mlir.tools import command_line, compile, run, tune
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.problem import Problem
 from alcop_mlir.tuning.selection import Chooser
 

@@ -65,7 +65,7 @@ REFERENCE = "errors codec element_types polynomials extents manifest.names refer
 STEPS = "codec extents reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 # How long kernels of fused ops take: arithmetic, without records or a search.
-MODELS = "tuning.hardware tuning.fused.*"
+MODELS = "hardware tuning.fused.*"
 PASSES = pass_modules()
 RUNTIME = (
     "target schedule knobs limits errors files archives codec element_types dtypes "
@@ -97,6 +97,7 @@ RULES = {
         "manifest.*"
     ),
     "target": Rule("errors"),
+    "hardware": Rule("target"),
     "knobs": Rule("errors"),
     "limits": Rule("errors knobs"),
     "files": Rule("errors limits"),
@@ -146,6 +147,7 @@ RULES = {
     "transforms.chains.*": Rule(
         f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
         f"transforms.chains.* {MODELS}",
+        lazy="tuning.chain_space tuning.selection",
         never=PASSES,
     ),
     "transforms.pipelining.*": Rule(
@@ -201,15 +203,15 @@ RULES = {
     "certificate.steps": Rule("checker.*"),
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
-        "schedule variants taps rectangles target element_types resources errors codec "
-        "knobs limits files archives tuning.*"
+        "schedule variants taps rectangles target hardware element_types resources "
+        "errors codec knobs limits files archives tuning.*"
     ),
     "compilation.certification": Rule(f"{COMPILATION} certificate.* checker.*"),
     "compilation.*": Rule(COMPILATION),
     # What tuning is handed to compile and to measure.
     "measurement.*": Rule(
-        f"alcop_mlir knobs tuning.* transforms.schedules.* transforms.chains.* "
-        f"{COMPILATION} measurement.*"
+        f"alcop_mlir hardware knobs tuning.* transforms.schedules.* "
+        f"transforms.chains.* {COMPILATION} measurement.*"
     ),
     # What comes from torch: nothing else knows that there is one.
     "torch.*": Rule(f"alcop_mlir {COMPILATION} knobs torch.*"),
@@ -239,7 +241,7 @@ ONLY_IN = {
     "sklearn": "tuning.learned tuning.training",
     "distributed": "measurement.pool_address",
     "dask": "measurement.pool_address",
-    "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes "
+    "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes hardware "
     "measurement.events measurement.simulator reference.evaluation "
     "reference.index_arrays reference.step_values runtime.* tuning.* torch.export "
     "tools.*",

@@ -73,10 +73,10 @@ from alcop_mlir.passes.sizes import Number, product
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.chain_parts import allocated, merge
-from alcop_mlir.transforms.chains.chain_tiles import would_split
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.tuning.fused.chain_problem import block_count, column_tiles, merge_bytes
+from alcop_mlir.tuning.fused.chain_tiles import would_split
 
 _NAME = "chain"
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")

@@ -19,17 +19,17 @@ from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.sizes import Number, size_of
 from alcop_mlir.target import Target
-from alcop_mlir.transforms.chains.chain_tiles import (
+from alcop_mlir.tuning.fused.chain_problem import (
+    ChainSizes,
+    ChainTiles,
+    column_tiles,
+)
+from alcop_mlir.tuning.fused.chain_tiles import (
     OPEN_EXTENT,
     TilesError,
     checked_tiles,
     chosen_tiles,
     with_parts,
-)
-from alcop_mlir.tuning.fused.chain_problem import (
-    ChainSizes,
-    ChainTiles,
-    column_tiles,
 )
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")

@@ -20,13 +20,13 @@ import functools
 import math
 from collections.abc import Mapping
 
+from alcop_mlir import hardware
 from alcop_mlir.frozen import frozen
 from alcop_mlir.target import (
     SHARED_BYTES_RESERVED_PER_BLOCK,
     WARP_SIZE,
     Target,
 )
-from alcop_mlir.tuning import hardware
 from alcop_mlir.tuning.fused.chain_problem import (
     ELEMENT_BYTES,
     HELD_HEAD,

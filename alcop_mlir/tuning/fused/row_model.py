@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from alcop_mlir import hardware
 from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MAX_REGISTERS_PER_THREAD, WARP_SIZE, Target
-from alcop_mlir.tuning import hardware
 
 PARTS = (
     "launch",

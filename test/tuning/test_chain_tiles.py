@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from alcop_mlir.target import TARGETS, Target, find_target
-from alcop_mlir.transforms.chains.chain_tiles import (
+from alcop_mlir.tuning.fused.chain_problem import (
+    ChainSizes,
+    ChainTiles,
+    column_tiles,
+    merge_bytes,
+    shared_bytes,
+)
+from alcop_mlir.tuning.fused.chain_tiles import (
     MOST_PARTS,
     TilesError,
     _inside,
@@ -18,13 +25,6 @@ from alcop_mlir.transforms.chains.chain_tiles import (
     possible_tiles,
     with_parts,
     would_split,
-)
-from alcop_mlir.tuning.fused.chain_problem import (
-    ChainSizes,
-    ChainTiles,
-    column_tiles,
-    merge_bytes,
-    shared_bytes,
 )
 
 A100 = find_target("sm_80")
