@@ -16,6 +16,7 @@ from typing import Any
 from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
 
+_warned: set[str] = set()
 _MERGED = "alcop.merged"  # of a fused location: equal ops there became one
 
 
@@ -57,6 +58,13 @@ def remark(op: Any, message: str) -> None:
 def warning(op: Any, message: str) -> None:
     """Emit a warning at `op`: what the user should look at; not a failure."""
     _emit(at(op.operation.location, "warning", message))
+
+
+def warn_once(op: Any, message: str) -> None:
+    """As `warning`, for the first op of this process that the message is of."""
+    if message not in _warned:
+        _warned.add(message)
+        warning(op, message)
 
 
 @contextmanager

@@ -64,6 +64,7 @@ class Options:
 
     inline_constants: in the code of kernels, where no launcher of ours gives them
     variants: most kernels of a contraction with sizes known at run time only
+    chain_tiles: rows of a warp, warps, columns and parts of all chains; or chosen
     """
 
     target: Target = field(default_factory=lambda: find_target(DEFAULT_TARGET))
@@ -72,6 +73,7 @@ class Options:
     allow_tf32: bool = False
     inline_constants: bool = False
     variants: int = DEFAULT_VARIANTS
+    chain_tiles: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_most(self.variants)
@@ -86,6 +88,7 @@ class Options:
             allow_tf32=self.allow_tf32,
             inline_constants=self.inline_constants or None,
             variants=self.variants,
+            chain_tiles=self.chain_tiles or None,
         )
         return f"builtin.module({step})"
 

@@ -36,6 +36,7 @@ DRIFT = 0.05  # the baseline may take that much more or less than at first
 # What affects the generated code, and what affects simulated times.
 _COMPILER = ("analysis", "dialects", "transforms", "runtime/ptx.py", "schedule.py")
 _SIMULATOR = (
+    "measurement/chain_simulator.py",
     "measurement/events.py",
     "measurement/simulator.py",
     "hardware.py",
@@ -143,7 +144,9 @@ class Cuda(Device):
                 yield schedule, path, ""
                 continue
             tf32 = self.problem.dtypes[0] == "tf32"
-            tasks.append(CompileTask(self._source, self.target, tf32, schedule, path))
+            chain = self.problem.chain is not None
+            task = CompileTask(self._source, self.target, tf32, schedule, path, chain)
+            tasks.append(task)
         for outcome in self._compilers.run(tasks):
             task = tasks[outcome.number]
             yield task.schedule, task.path, outcome.error

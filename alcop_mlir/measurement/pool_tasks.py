@@ -75,7 +75,8 @@ def compile_bundle(text: str) -> bytes | str:
         path = Path(folder) / "bundle.zip"
         tf32 = asked.problem.dtypes[0] == "tf32"
         target = find_target(asked.target)
-        task = CompileTask(asked.source, target, tf32, asked.schedule, path)
+        chain = asked.problem.chain is not None
+        task = CompileTask(asked.source, target, tf32, asked.schedule, path, chain)
         outcome = _in_child(work.compile_candidate, task, asked.limit)
         return outcome.error or path.read_bytes()
 

@@ -23,10 +23,13 @@ from alcop_mlir.bindings import func, ir, linalg
 from alcop_mlir.compilation import inputs
 from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.dialects import alcop
-from alcop_mlir.errors import AlcopError, ConfigError
+from alcop_mlir.errors import AlcopError, ConfigError, NoContractionError
+from alcop_mlir.measurement import chain_program
+from alcop_mlir.measurement.chains_of import find_chains
 from alcop_mlir.measurement.operators import Operator, Program
 from alcop_mlir.measurement.tunables import Tunable, find_tunables
 from alcop_mlir.passes.build import clone, zero
+from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning.problem import Problem
 
 _COPIED = VIEW_OPS | {"arith.constant"}
@@ -37,19 +40,24 @@ def find_program(source: Input, name: str, allow_tf32: bool, target: str) -> Pro
 
     name: of its file; allow_tf32, target: see `find_tunables`
     """
-    found = find_tunables(source, name, allow_tf32, target)
-    if len(found) == 1:
-        # What the program computes beside it is measured with it.
-        return Program(name, (Operator(found[0].problem, source.text.decode()),))
+    chains = [one.problem for one in find_chains(source, find_target(target))]
+    found = _tunables(source, name, allow_tf32, target, bool(chains))
+    if len(found) + len(chains) == 1:
+        problem = found[0].problem if found else chains[0]
+        if problem is not None:
+            # What the program computes beside it is measured with it.
+            return Program(name, (Operator(problem, source.text.decode()),))
     operators: dict[Problem, Operator] = {}
     reasons: Counter[str] = Counter()
-    for tunable in found:
-        known = operators.get(tunable.problem.recorded) if tunable.covered else None
+    for one in (*found, *chains):
+        problem = _covered(one)
+        known = None if problem is None else operators.get(problem.recorded)
         if known is not None:
-            known = replace(known, count=known.count + 1)
-            operators[known.problem.recorded] = known
-            continue
-        made = _operator(tunable, allow_tf32, target)
+            made: Operator | str = replace(known, count=known.count + 1)
+        elif isinstance(one, Tunable):
+            made = _operator(one, allow_tf32, target)
+        else:
+            made = _chain(one, find_target(target))
         if isinstance(made, str):
             reasons[made] += 1
         else:
@@ -62,6 +70,25 @@ def find_program(source: Input, name: str, allow_tf32: bool, target: str) -> Pro
         for why, count in reasons.items()
     )
     return Program(name, (*operators.values(),), tuple(left_out))
+
+
+def _tunables(
+    source: Input, name: str, allow_tf32: bool, target: str, has_chains: bool
+) -> list[Tunable]:
+    """The contractions that are in no chain; NoContractionError without any of both."""
+    try:
+        return find_tunables(source, name, allow_tf32, target)
+    except NoContractionError:
+        if has_chains:
+            return []
+        raise
+
+
+def _covered(one: Tunable | Problem | None) -> Problem | None:
+    """What a model covers, of a contraction or a chain."""
+    if isinstance(one, Tunable):
+        return one.problem if one.covered else None
+    return one
 
 
 def _operator(tunable: Tunable, allow_tf32: bool, target: str) -> Operator | str:
@@ -82,6 +109,18 @@ def _operator(tunable: Tunable, allow_tf32: bool, target: str) -> Operator | str
         return f"{problem}: by itself it is compiled as {other}"
     # Where the arrays of its own program are aligned otherwise, other tiles are legal.
     return Operator(found[0], text)
+
+
+def _chain(problem: Problem | None, target: Target) -> Operator | str:
+    """The chain as a program of its own; or why it is none."""
+    if problem is None:
+        return "a chain of which a size is known at run time only"
+    text = chain_program.program(problem)
+    if [one.problem for one in find_chains(inputs.read_text(text), target)] != [
+        problem
+    ]:
+        return f"{problem}: by itself it is not compiled as one"
+    return Operator(problem, text)
 
 
 def _text(contraction: Contraction) -> str | None:

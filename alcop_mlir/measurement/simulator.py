@@ -16,6 +16,7 @@ import numpy as np
 
 from alcop_mlir import hardware
 from alcop_mlir.hardware import SUB_CORES
+from alcop_mlir.measurement import chain_simulator
 from alcop_mlir.measurement.events import Loops, Roles, run, run_roles
 from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
 from alcop_mlir.tuning import traffic, warpgroup_model
@@ -28,6 +29,8 @@ COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
 
 def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:
     """Seconds of each candidate's kernel on the simulated device."""
+    if problem.chain is not None:
+        return chain_simulator.simulate(problem, candidates, target)
     by_wgmma = warpgroup_model.is_by_wgmma(candidates)
     found = np.zeros(len(candidates))
     for engine, compute in ((False, _by_mma), (True, _by_wgmma)):

@@ -23,21 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompileTask:
-    """The text `source` is compiled with `schedule`, the bundle stored at `path`."""
+    """The text `source` is compiled with `schedule`, the bundle stored at `path`.
+
+    is_chain: whether the schedule is one of a chain
+    """
 
     source: str
     target: Target
     allow_tf32: bool
     schedule: Schedule
     path: Path
+    is_chain: bool = False
 
 
 def compile_candidate(task: CompileTask) -> None:
     """Do the task; raises AlcopError where the compiler refuses."""
     from alcop_mlir.compilation import compiler
     from alcop_mlir.runtime.bundle import save
+    from alcop_mlir.tuning import chain_schedule
 
     options = compiler.Options(task.target, task.schedule, allow_tf32=task.allow_tf32)
+    if task.is_chain:
+        tiles = chain_schedule.tiles_of(task.schedule)
+        chosen = tiles.rows, tiles.warps, tiles.columns, tiles.parts
+        options = compiler.Options(task.target, chain_tiles=chosen)
     save(compiler.compile_source(_source(task.source), options), task.path)
 
 

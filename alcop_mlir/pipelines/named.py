@@ -33,6 +33,9 @@ class AlcopCompile(NamedPipeline):
     allow_tf32: bool = option(False, "compile contractions of f32, rounded to tf32")
     inline_constants: bool = option(False, "keep constants in the code of kernels")
     variants: int = option(DEFAULT_VARIANTS, "most kernels of one with open sizes")
+    chain_tiles: tuple[int, ...] = option(
+        (), "rows of a warp, warps, columns, parts of all chains; or chosen"
+    )
 
     def steps(self) -> tuple[str, ...]:
         """Bufferize, tile and pipeline each function, outline, lower."""
@@ -92,7 +95,7 @@ class AlcopCompile(NamedPipeline):
             with_options("alcop-drop-last-waits", assume_noalias_args=True),
         )
         return (
-            *steps_to_contractions(self.allow_tf32, self.target),
+            *steps_to_contractions(self.allow_tf32, self.target, self.chain_tiles),
             f"func.func({','.join(on_functions)})",
             # From here on the work is done once for all launches that are equal.
             "alcop-merge-launches",
@@ -141,12 +144,19 @@ _TO_MEMREFS = (
 )
 
 
-def bufferize(target: str) -> tuple[str, ...]:
+def bufferize(target: str, chain_tiles: tuple[int, ...] = ()) -> tuple[str, ...]:
     """Steps from tensors to memrefs; chains become tile code for this target.
 
     Results become output arguments at the end of the list.
+
+    chain_tiles: see `AlcopCompile`
     """
-    tile_chains = with_options("alcop-tile-chains", target=target)
+    tile_chains = with_options(
+        "alcop-tile-chains",
+        target=target,
+        tiles=chain_tiles[:3] or None,
+        parts=chain_tiles[3] if len(chain_tiles) > 3 else None,
+    )
     return (
         *_TO_MEMREFS,
         # At once: what is between the ops of a chain is never made.
@@ -161,7 +171,9 @@ def steps_to_chains() -> tuple[str, ...]:
     return (*PREPARE, *_TO_MEMREFS)
 
 
-def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str, ...]:
+def steps_to_contractions(
+    allow_tf32: bool, target: str = "sm_80", chain_tiles: tuple[int, ...] = ()
+) -> tuple[str, ...]:
     """Steps from a module as given to one whose contractions are marked."""
     on_convolutions = (
         # The launcher refuses arguments that overlap where one is written.
@@ -191,7 +203,7 @@ def steps_to_contractions(allow_tf32: bool, target: str = "sm_80") -> tuple[str,
     )
     return (
         *PREPARE,
-        *bufferize(target),
+        *bufferize(target, chain_tiles),
         "alcop-drop-offsets",
         f"func.func(alcop-check-views,{','.join(on_convolutions)})",
         # Of the copies that were made of filters, too.

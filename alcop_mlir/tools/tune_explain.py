@@ -16,6 +16,7 @@ from alcop_mlir.tuning.fused.chain_model import ChainTime
 from alcop_mlir.tuning.fused.chain_problem import ChainSizes, ChainTiles
 from alcop_mlir.tuning.fused.chain_tiles import possible_tiles, predicted
 from alcop_mlir.tuning.open_problem import LOOPS, OpenProblem, Samples
+from alcop_mlir.tuning.records import Record
 from alcop_mlir.tuning.variant_times import conditions
 from alcop_mlir.variants import ScheduleVariant
 
@@ -107,9 +108,19 @@ def chain_title(sizes: ChainSizes) -> str:
     return f"chain {shape}{mask}{some}"
 
 
-def chain_rows(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Rows:
-    """The tiles, the parts of the predicted time, and other tiles."""
+def chain_rows(
+    sizes: ChainSizes, tiles: ChainTiles, target: Target, record: Record | None
+) -> Rows:
+    """The tiles, the parts of the predicted time, and other tiles.
+
+    record: that the tiles are of; None where the model chose them
+    """
     yield "tiles", [_text(tiles)]
+    if record is None:
+        yield "from", ["analytical model"]
+    else:
+        taken = seconds(record.seconds or 0.0)
+        yield "from", [f"record: {taken} on {record.setting.gpu}"]
     time = predicted(sizes, tiles, target)
     if time is None:
         yield "time", ["none predicted: a block leaves no SM any registers"]

@@ -50,8 +50,11 @@ def make_searches(
     elsewhere = chooser.elsewhere[0] if given.strategy == "hybrid" else None
 
     def strategy(problem: Problem) -> Strategy:
+        if problem.chain is not None:  # whose models have other errors
+            return strategies.make(given.strategy, seed=given.seed)
         others = chooser.samples()
-        others |= {one.task.problem.recorded: _samples(one) for one in found}
+        own = [one for one in found if one.task.problem.chain is None]
+        others |= {one.task.problem.recorded: _samples(one) for one in own}
         others.pop(problem.recorded, None)
         some = [one for one in others.values() if len(one.seconds)]
         forest = chooser.learned[0]
@@ -72,11 +75,20 @@ def title(
     searches: Sequence[OperatorSearch], name: str, chooser: Chooser, space: Space
 ) -> str:
     """What is searched for: the program, its operators, the space."""
-    count = sum(one.operator.count for one in searches)
     legal = sum(len(one.task.candidates) for one in searches)
     several = len(searches)
+    chains = sum(
+        one.operator.count for one in searches if one.task.problem.chain is not None
+    )
+    others = sum(one.operator.count for one in searches) - chains
+    counts = {"contraction": others, "chain": chains}
+    what = " and ".join(
+        f"{number} {name}{'s' if number > 1 else ''}"
+        for name, number in counts.items()
+        if number
+    )
     return (
-        f"{name} on {chooser.target.name} ({chooser.device}): {count} contractions of "
+        f"{name} on {chooser.target.name} ({chooser.device}): {what} of "
         f"{several} operator{'s' if several > 1 else ''}, {space.name} space, {legal} "
         "legal schedules"
     )

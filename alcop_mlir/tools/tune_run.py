@@ -70,7 +70,8 @@ def _tune(given: Any) -> int:
     name = "cuda" if given.to_export else devices.pick(given.device)
     target = command_line.target(given, "" if given.to_export else name)
     program = _program(given, target)
-    if len(program.operators) > 1:
+    is_chain = program.operators[0].problem.chain is not None
+    if len(program.operators) > 1 or is_chain:
         return _tune_program(given, program, name, target, space, budget)
     tunable, source = _tunable(given, target)
     problem = tunable.problem
@@ -103,8 +104,10 @@ def _tune_program(
 ) -> int:
     """Search for the schedules of all contractions of a program."""
     if given.to_export is not None:
-        several = len(program.operators)
+        several, first = len(program.operators), program.operators[0].problem
         why = f"'{program.name}' has {several} operators, --export takes one"
+        if several == 1:
+            why = f"'{program.name}' is a {first}, --export takes a contraction"
         raise ConfigError(why)
     _say(*program.left_out)
     operators = program.operators
@@ -182,7 +185,7 @@ def _explain(given: Any) -> int:
     try:
         tunable, _ = _tunable(given, target)
     except NoContractionError:
-        if not _explain_chains(given, target):
+        if not _explain_chains(given, target, device):
             raise
         return 0
     path = _records_path(given)
@@ -209,16 +212,22 @@ def _explain(given: Any) -> int:
     return 0
 
 
-def _explain_chains(given: Any, target: Target) -> bool:
+def _explain_chains(given: Any, target: Target, device: str) -> bool:
     """The tiles of each chain, and why; whether there are any."""
     from alcop_mlir.compilation import inputs
     from alcop_mlir.measurement.chains_of import find_chains
 
-    found = find_chains(inputs.read_file(given.file), target)
-    for sizes, tiles in found:
-        title = f"{tune_explain.chain_title(sizes)} on {target.name}"
-        rows = tune_explain.chain_rows(sizes, tiles, target)
+    chooser = Chooser(target, path=_records_path(given), device=device)
+    _say(*chooser.counted.notes, *chooser.counted.left_out)
+    found = find_chains(inputs.read_file(given.file), target, chooser)
+    for one in found:
+        title = f"{tune_explain.chain_title(one.sizes)} on {target.name}"
+        problem = one.problem
+        record = None if problem is None else chooser.best_record(problem)[0]
+        rows = tune_explain.chain_rows(one.sizes, one.tiles, target, record)
         command_line.print_table(title, rows)
+    if found and chooser.unused():
+        _say(f"no compile uses these records: {chooser.unused()}")
     return bool(found)
 
 

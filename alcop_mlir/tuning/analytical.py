@@ -30,7 +30,7 @@ from alcop_mlir.target import (
     Target,
     mma_shape,
 )
-from alcop_mlir.tuning import traffic, warpgroup_model
+from alcop_mlir.tuning import chain_space, traffic, warpgroup_model
 from alcop_mlir.tuning.candidates import Candidates, FloatArray
 from alcop_mlir.tuning.open_problem import Problems
 from alcop_mlir.tuning.problem import Problem
@@ -109,6 +109,8 @@ def predict(
 
     copies: of tiles; None is as `problem` has them, or wide ones
     """
+    if isinstance(problem, Problem) and problem.chain is not None:
+        return _of_chain(problem, candidates, target)
     if copies is None:
         copies = problem.copies if isinstance(problem, Problem) else WIDE
     grid = traffic.grid(problem, candidates, target)
@@ -300,6 +302,13 @@ def _cache_lines(
         crossed = 0.0 if width >= _WIDEST else np.minimum(1.0, full)
         lines = lines + rows * (np.maximum(1.0, full) + crossed)
     return resident * lines * hardware.LINE * rates.cycle
+
+
+def _of_chain(problem: Problem, candidates: Candidates, target: Target) -> Prediction:
+    parts = chain_space.parts(problem, candidates, target, PARTS)
+    seconds = sum(parts.values(), np.zeros(len(candidates)))
+    own = chain_space.quantities(problem, candidates, target, seconds)
+    return Prediction(seconds, parts, own)
 
 
 def _quantities(

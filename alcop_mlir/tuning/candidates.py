@@ -22,6 +22,7 @@ from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Copies, Resources
 from alcop_mlir.schedule import MMA, WGMMA, Schedule
 from alcop_mlir.target import Target
+from alcop_mlir.tuning import chain_schedule
 from alcop_mlir.tuning.problem import Problem
 
 FloatArray = npt.NDArray[np.float64]
@@ -172,6 +173,8 @@ def cost(problem: Problem, schedule: Schedule, target: Target) -> Resources:
 
 def cost_as_given(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """As `resources.cost_as_given`."""
+    if problem.chain is not None:
+        return chain_schedule.check(problem, schedule, target)
     return resources.cost_as_given(schedule, target, *copied(problem))
 
 

@@ -101,6 +101,10 @@ def least_seconds(problem: Problem, target: Target, gpu: str) -> float:
 def work(problem: Problem) -> tuple[float, float, float]:
     """Operations of `problem`, bytes of all its arrays, and bytes of an element."""
     m, n, k, batch = problem.sizes
+    if problem.chain is not None:
+        # Matrices may share their keys and values, and a mask leave some out.
+        rows = m * (k * problem.element_bytes + problem.chain.d * problem.out_bytes)
+        return problem.flops, float(batch * rows), float(problem.element_bytes)
     inputs = (m + n) * k * problem.element_bytes
     moved = batch * (inputs + m * n * problem.out_bytes)
     return problem.flops, float(moved), float(problem.element_bytes)

@@ -77,7 +77,8 @@ def samples_of(
     """Of these records."""
     of_problem: dict[Problem, list[Record]] = {}
     for record in records.timed(known, device, target.name):
-        of_problem.setdefault(record.problem, []).append(record)
+        if record.problem.chain is None:  # a model of its own, with other errors
+            of_problem.setdefault(record.problem, []).append(record)
     found = {
         problem: _samples(problem, mine, target) for problem, mine in of_problem.items()
     }
@@ -97,6 +98,8 @@ def load_or_train(
         return forest, ()
     try:
         mine = samples(known, device, target)
+        if not mine:
+            return None, ()
         forest = training.train(None, list(mine.values()))
     except MissingExtraError as error:
         return None, (f"what is recorded is not learned from: {error}",)

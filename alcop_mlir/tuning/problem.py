@@ -15,17 +15,20 @@ from alcop_mlir.element_types import (
     CONTRACTION_TYPES,
     element_bytes,
 )
+from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import WORD_BYTES, Copies
 from alcop_mlir.taps import Taps
 from alcop_mlir.target import CP_ASYNC_BYTES
 
-OPERATORS = ("matmul", "batch_matmul")
+CHAIN = "chain"
+OPERATORS = ("matmul", "batch_matmul", CHAIN)
 # Of what mma.sync multiplies, adds up in and is rounded to.
 ELEMENT_BYTES = {
     name: element_bytes(name)
     for name in dict.fromkeys((*ACCUMULATORS, *CONTRACTION_TYPES))
 }
 _Extent = Annotated[int, Range(1)]
+_Distance = Annotated[int, Range(-(1 << 31), 1 << 31)]
 _Type = Annotated[str, OneOf(ELEMENT_BYTES)]
 _Operator = Annotated[str, OneOf(OPERATORS)]
 
@@ -84,12 +87,45 @@ class Typed:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """What a chain of two contractions has beside the M, N and K of its scores.
+
+    d: columns of its values, and of its result
+    first, last: see `ChainSizes`; None for none
+    of_rows: numbers of each row that its parts leave; 0 without a softmax
+    """
+
+    d: _Extent
+    first: _Distance | None = None
+    last: _Distance | None = None
+    of_rows: Annotated[int, Range(0, 2)] = 2
+
+    def seen(self, m: int, n: int) -> int:
+        """Scores that no mask leaves out."""
+        if self.last is None:
+            return m * n
+        before = 0 if self.first is None else _left_of(self.first, m, n)
+        return max(_left_of(self.last + 1, m, n) - before, 0)
+
+
+def _left_of(distance: int, m: int, n: int) -> int:
+    """Columns of all rows, that are less than so far behind the row's own number."""
+    first, end = (min(max(one - distance, 0), m) for one in (0, n))
+    rows = end - first  # of which some columns are
+    return rows * (first + end - 1 + 2 * distance) // 2 + n * (m - end)
+
+
+@dataclass(frozen=True)
 class Problem(Typed):
     """C[batch, M, N] = A[batch, M, K] * B[batch, K, N]; ConfigError when invalid.
+
+    A chain, as attention is one, has scores of these sizes, of which it takes the
+    softmax of rows, and multiplies it by values of N x D.
 
     dtypes: elements of A and B, of the accumulator, of C
     layout: loops that index A and B, in each operand's order
     taps:   of the windows that A or B consists of
+    chain:  of an `op` that is one; types are those of queries and keys, of values
     row_bytes: divides the distances of rows of A, and of B, in bytes; None where rows
         follow each other without gaps. Not in records: they are of such rows
     places: of windows of several taps that A consists of, along the last two dimensions
@@ -106,12 +142,16 @@ class Problem(Typed):
     dtypes: tuple[_Type, _Type, _Type, _Type] = ("f16", "f16", "f32", "f32")
     layout: str = "mk,kn"
     taps: Taps | None = None
+    chain: Chain | None = None
     row_bytes: tuple[int, int] | None = None
     places: tuple[_Extent, _Extent] | None = None
     has_roles: bool = True
 
     def __post_init__(self) -> None:
         codec.check(self, "problem")
+        if (self.op == CHAIN) != (self.chain is not None):
+            has = "without" if self.chain is None else "with"
+            raise ConfigError(f"problem: op is {self.op}, {has} members of a chain")
 
     @property
     def copies(self) -> Copies:
@@ -156,12 +196,19 @@ class Problem(Typed):
     @property
     def flops(self) -> float:
         """Multiplications and additions."""
+        if self.chain is not None:
+            seen = self.batch * self.chain.seen(self.m, self.n)
+            return 2.0 * seen * (self.k + self.chain.d)
         return 2.0 * self.m * self.n * self.k * self.batch
 
     def __str__(self) -> str:
         batch = f"{self.batch}x" if self.batch > 1 else ""
         a, b, _, out = self.dtypes
         kinds = a if a == b else f"{a},{b}"
+        if self.chain is not None:
+            mask = "" if self.chain.last is None else ", masked"
+            shape = f"{self.batch}x{self.m}x{self.n}, rows of {self.k} and"
+            return f"chain {shape} {self.chain.d}{mask} {kinds}->{out}"
         k = self.k if self.taps is None else f"{self.taps.count}*{self.run}"
         return f"{self.op} {batch}{self.m}x{self.n}x{k} {kinds}->{out}"
 
@@ -173,7 +220,7 @@ class Problem(Typed):
     def stored(self) -> StoredProblem:
         """In the form of records."""
         shape, dtypes = Shape(*self.sizes), Dtypes(*self.dtypes)
-        return StoredProblem(self.op, shape, dtypes, self.layout, self.taps)
+        return StoredProblem(self.op, shape, dtypes, self.layout, self.taps, self.chain)
 
     @classmethod
     def from_record(cls, members: Mapping[str, Any]) -> Problem:
@@ -211,6 +258,7 @@ class StoredProblem:
     dtypes: Dtypes
     layout: str
     taps: Taps | None = None
+    chain: Chain | None = None
 
     @property
     def problem(self) -> Problem:
@@ -223,7 +271,7 @@ def _problem(stored: StoredProblem) -> Problem:
     shape, dtypes = stored.shape, stored.dtypes
     types = dtypes.a, dtypes.b, dtypes.acc, dtypes.out
     sizes = shape.M, shape.N, shape.K, shape.batch
-    return Problem(*sizes, stored.op, types, stored.layout, stored.taps)
+    return Problem(*sizes, stored.op, types, stored.layout, stored.taps, stored.chain)
 
 
 def word_loads(layout: str, element_bytes: int) -> int:

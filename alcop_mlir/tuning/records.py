@@ -31,7 +31,7 @@ from alcop_mlir.codec import OneOf, Range, Written, open_ended
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
-from alcop_mlir.tuning.problem import Dtypes, Problem, Shape, StoredProblem
+from alcop_mlir.tuning.problem import Chain, Dtypes, Problem, Shape, StoredProblem
 
 SCHEMA = 1
 DEVICES = ("cuda", "simulated")
@@ -234,6 +234,7 @@ class _Line:
     dtypes: Dtypes
     layout: str
     taps: Taps | None = None
+    chain: Chain | None = None
     schedule: Schedule
     compiler: _Compiler
     device: Annotated[str, OneOf(DEVICES)]
@@ -246,7 +247,8 @@ class _Line:
     @property
     def stored(self) -> StoredProblem:
         """In the form of records."""
-        return StoredProblem(self.op, self.shape, self.dtypes, self.layout, self.taps)
+        shape, dtypes = self.shape, self.dtypes
+        return StoredProblem(self.op, shape, dtypes, self.layout, self.taps, self.chain)
 
     def __post_init__(self) -> None:
         if self.error is None and not (self.ok and self.seconds):

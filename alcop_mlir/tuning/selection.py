@@ -18,14 +18,15 @@ import numpy as np
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Decision, Schedule
 from alcop_mlir.target import TARGETS, Target
-from alcop_mlir.tuning import counted as counting
 from alcop_mlir.tuning import (
+    chain_schedule,
     gpus,
     models,
     open_variants,
     preference,
     records,
 )
+from alcop_mlir.tuning import counted as counting
 from alcop_mlir.tuning import record_book as book
 from alcop_mlir.tuning.candidates import Candidates, FloatArray, IntArray
 from alcop_mlir.tuning.counted import Counted
@@ -153,6 +154,8 @@ class Chooser:
         record, notes = self.best_record(problem)
         if record is not None:
             return Decision(record.schedule, "record", notes, record.seconds)
+        if problem.chain is not None:
+            return self._of_chain(problem, notes)
         ranking, (forest, more) = self.ranking(problem), self.learned
         best = int(ranking.rows[0])
         return Decision(
@@ -163,12 +166,19 @@ class Chooser:
             ranking.sure,
         )
 
+    def _of_chain(self, problem: Problem, notes: tuple[str, ...]) -> Decision:
+        schedule = chain_schedule.chosen(problem, self.target)
+        one = Candidates([schedule], [check(problem, schedule, self.target)])
+        (seconds,) = Task(problem, self.target, one).prediction.seconds.tolist()
+        return Decision(schedule, "analytical model", notes, seconds)
+
     def ranking(self, problem: Problem) -> Ranking:
         """All candidates, by the model; ConfigError where none is legal."""
         if problem not in self._rankings:
             space = enumerate_space(problem, self.target, self.space)
             task = Task(problem, self.target, space)
-            self._rankings[problem] = Ranking(task, *ranked(task, self.learned[0]))
+            forest = self.learned[0] if problem.chain is None else None
+            self._rankings[problem] = Ranking(task, *ranked(task, forest))
         return self._rankings[problem]
 
     def variants(

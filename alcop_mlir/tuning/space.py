@@ -27,7 +27,7 @@ from alcop_mlir.schedule import (
 )
 from alcop_mlir.taps import k_steps
 from alcop_mlir.target import Target, mma_shape
-from alcop_mlir.tuning import warpgroup_space
+from alcop_mlir.tuning import chain_schedule, chain_space, warpgroup_space
 from alcop_mlir.tuning.candidates import Candidates, Listed, copied, cost, cost_as_given
 from alcop_mlir.tuning.problem import Problem
 
@@ -88,6 +88,8 @@ def find_space(name: str) -> Space:
 
 def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """What `schedule` costs; ConfigError where it does not fit type or target."""
+    if problem.chain is not None:
+        return chain_schedule.check(problem, schedule, target)
     resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
     _check_split(problem, schedule)
     resources.check_sweeps(schedule, problem.k, problem.taps)
@@ -99,7 +101,12 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
 def enumerate_space(
     problem: Problem, target: Target, space: Space = SMALL
 ) -> Candidates:
-    """All legal candidates; ConfigError that names the limit if there is none."""
+    """All legal candidates; ConfigError that names the limit if there is none.
+
+    space: of contractions; a chain has few schedules
+    """
+    if problem.chain is not None:
+        return chain_space.candidates(problem, target)
     schedules, costs = Listed(), list[Resources]()
     refusal = "no K step fits the type of its inputs"
     tiles = _tiles(problem, space) if _is_by_mma(problem, target) else ()

@@ -33,7 +33,7 @@ from alcop_mlir.reference.expressions import Argument, Constant, Expression, Ope
 from alcop_mlir.reference.steps import Einsum, Insert, Map, Reshape, Slice, Step
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.tuning import records
-from alcop_mlir.tuning.problem import ELEMENT_BYTES, OPERATORS, Problem
+from alcop_mlir.tuning.problem import CHAIN, ELEMENT_BYTES, OPERATORS, Chain, Problem
 from alcop_mlir.tuning.records import DEVICES, Record, Setting
 
 HUGE = 10**5000  # more digits than `str` gives
@@ -348,12 +348,25 @@ SCHEDULES = st.builds(
     st.integers(1, 64),
 )
 TYPES = st.sampled_from(sorted(ELEMENT_BYTES))
+EXTENTS = [st.integers(1, 2**40)] * 4
 PROBLEMS = st.builds(
     Problem,
-    *[st.integers(1, 2**40)] * 4,
-    st.sampled_from(OPERATORS),
+    *EXTENTS,
+    st.sampled_from([one for one in OPERATORS if one != CHAIN]),
     st.tuples(TYPES, TYPES, TYPES, TYPES),
     NAMES,
+) | st.builds(
+    Problem,
+    *EXTENTS,
+    st.just(CHAIN),
+    st.tuples(TYPES, TYPES, TYPES, TYPES),
+    NAMES,
+    chain=st.builds(
+        Chain,
+        *EXTENTS[:1],
+        *[st.none() | st.integers(-(2**31), 2**31)] * 2,
+        st.integers(0, 2),
+    ),
 )
 SETTINGS = st.builds(Setting, NAMES, st.sampled_from(DEVICES), *[NAMES] * 4)
 TIMES = st.floats(0, exclude_min=True, allow_infinity=False)

@@ -147,7 +147,7 @@ RULES = {
     "transforms.chains.*": Rule(
         f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
         f"transforms.chains.* {MODELS}",
-        lazy="tuning.chain_space tuning.selection",
+        lazy="tuning.chain_schedule tuning.selection",
         never=PASSES,
     ),
     "transforms.pipelining.*": Rule(
@@ -242,9 +242,9 @@ ONLY_IN = {
     "distributed": "measurement.pool_address",
     "dask": "measurement.pool_address",
     "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes hardware "
-    "measurement.events measurement.simulator reference.evaluation "
-    "reference.index_arrays reference.step_values runtime.* tuning.* torch.export "
-    "tools.*",
+    "measurement.chain_simulator measurement.events measurement.simulator "
+    "reference.evaluation reference.index_arrays reference.step_values runtime.* "
+    "tuning.* torch.export tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
     "matplotlib": "tools.tune_report",

@@ -32,10 +32,11 @@ loop without masks; with a window, which has a mask at both ends, all tiles have
 scale is a part of the multiply-add of the exponents (`row_powers.py`). A row of which
 all elements are -inf has weights of zero, and NaN for their total, as in the program.
 
-Blocks have 32 to 128 rows and tiles of up to 128 columns: those that a model of the
-time likes best on the target (`chain_tiles.py`). `tiles` beside the role of the scores,
-or the option, says which instead: rows of a warp, warps, columns. What is not possible
-is an error.
+Blocks have 32 to 128 rows and tiles of up to 128 columns: those of the fastest record
+of the chain on the GPU that is compiled for, else those that a model of the time likes
+best on the target (`tuning/fused/chain_tiles.py`). `tiles` beside the role of the
+scores, or the option, says which instead: rows of a warp, warps, columns. What is not
+possible is an error.
 
 Sizes that are known at run time only are numbers of the host function; tiles are chosen
 as for 1000, and columns are in one part. Of no columns at all the result is 0.
@@ -60,6 +61,8 @@ alcop-place-results. Reads and erases `alcop.chain`; writes `alcop.kernel`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
@@ -78,6 +81,9 @@ from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.tuning.fused.chain_problem import block_count, column_tiles, merge_bytes
 from alcop_mlir.tuning.fused.chain_tiles import would_split
 
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.selection import Chooser
+
 _NAME = "chain"
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")
 
@@ -90,11 +96,13 @@ class TileChains(Pass):
     target: str = option(DEFAULT_TARGET, "GPU that blocks have to fill and fit")
     tiles: tuple[int, ...] = option((), "rows of a warp, warps, columns; or chosen")
     parts: int = option(0, "of the columns, merged by another kernel; 0: chosen")
+    records: bool = option(True, "tiles of the fastest record, where there is one")
 
     def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
+        chooser = cache(partial(_chooser, op, target)) if self.records else None
         for region in walk(op, "scf.execute_region"):
-            chain = read_chain(region, target, self.tiles, self.parts)
+            chain = read_chain(region, target, self.tiles, self.parts, chooser)
             if chain is not None:
                 for said in (_engine(target), _parts(chain, target)):
                     if said is not None:
@@ -103,6 +111,16 @@ class TileChains(Pass):
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
+
+
+def _chooser(func: ir.Operation, target: Target) -> Chooser:
+    """The compiler's; warns of what is wrong in the user's records."""
+    from alcop_mlir.tuning.selection import Chooser
+
+    chooser = Chooser(target)
+    for note in chooser.counted.notes:
+        diagnostics.warn_once(func, note)
+    return chooser
 
 
 def _engine(target: Target) -> str | None:

@@ -8,9 +8,10 @@ it wrote.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from alcop_mlir import diagnostics
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
@@ -31,6 +32,9 @@ from alcop_mlir.tuning.fused.chain_tiles import (
     chosen_tiles,
     with_parts,
 )
+
+if TYPE_CHECKING:
+    from alcop_mlir.tuning.selection import Chooser
 
 _ROLES = ("scores", "elements", "maximum", "weights", "total", "contracted", "result")
 _OF_ROWS = {"elements", "maximum", "total"}  # where rows are reduced
@@ -135,11 +139,16 @@ class TiledChain:
 
 
 def read_chain(
-    region: ir.Operation, target: Target, tiles: Sequence[int] = (), parts: int = 0
+    region: ir.Operation,
+    target: Target,
+    tiles: Sequence[int] = (),
+    parts: int = 0,
+    chooser: Callable[[], Chooser] | None = None,
 ) -> TiledChain | None:
     """The chain in a region; None for a region without one, PassError for a part.
 
     tiles, parts: of a chain whose mark has none; chosen where there are none
+    chooser: of what is chosen by records; None leaves the model only
     """
     mark: dict[str, Any] = {}
     steps: dict[str, Step] = {}
@@ -158,7 +167,10 @@ def read_chain(
         return None
     _check(region, steps, mark)
     sizes = _sizes(steps, mark)
-    chosen = {"tiles": tiles, "parts": parts, **mark}
+    asked = {"tiles": tiles, "parts": parts, **mark}
+    recorded = None
+    if chooser is not None and not asked["tiles"] and not asked["parts"]:
+        recorded = _recorded(steps, sizes, chooser())
     return TiledChain(
         region,
         steps,
@@ -168,8 +180,31 @@ def read_chain(
         mark.get("first"),
         mark.get("last"),
         sizes,
-        _tiles(region, sizes, chosen, target),
+        recorded or _tiles(region, sizes, asked, target),
     )
+
+
+def chain_types(steps: Mapping[str, Step]) -> tuple[str, str, str, str]:
+    """Types of queries and keys, of scores, of the result; as of a contraction."""
+    scores = steps["scores"].view
+    values = (*scores.inputs, *scores.outputs, steps["result"].output)
+    a, b, total, out = (str(one.value.type.element_type) for one in values)
+    return a, b, total, out
+
+
+def _recorded(
+    steps: Mapping[str, Step], sizes: ChainSizes, chooser: Chooser
+) -> ChainTiles | None:
+    """The tiles of the fastest record of the chain; None where it has none."""
+    from alcop_mlir.tuning import chain_schedule
+
+    problem = chain_schedule.problem_of(sizes, chain_types(steps))
+    if problem is None:
+        return None
+    record, notes = chooser.best_record(problem)
+    for note in notes:
+        diagnostics.remark(steps["scores"].view.op, note)
+    return None if record is None else chain_schedule.tiles_of(record.schedule)
 
 
 def _check(region: ir.Operation, steps: dict[str, Step], mark: dict[str, Any]) -> None:

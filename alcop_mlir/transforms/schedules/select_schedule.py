@@ -75,8 +75,6 @@ from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
 if TYPE_CHECKING:
     from alcop_mlir.tuning.selection import Chooser
 
-_warned: set[str] = set()  # of records: once, however many functions ask for them
-
 
 @frozen
 class SelectSchedule(Pass):
@@ -137,7 +135,5 @@ def _chooser(func: ir.Operation, target: Target) -> Chooser:
 
     chooser = Chooser(target)
     for note in chooser.counted.notes:
-        if note not in _warned:
-            diagnostics.warning(func, note)
-        _warned.add(note)
+        diagnostics.warn_once(func, note)
     return chooser

@@ -91,7 +91,7 @@ def predict(
 ) -> ChainTime | None:
     """The time of a chain with these tiles; None where a block does not fit."""
     slots = slots or Slots()
-    most = _most_resident(sizes, tiles, target, slots)
+    most = most_resident(sizes, tiles, target, slots)
     if most == 0:
         return None
     blocks = block_count(sizes, tiles) * tiles.parts
@@ -140,7 +140,7 @@ def _wave(
     }
 
 
-def _most_resident(
+def most_resident(
     sizes: ChainSizes, tiles: ChainTiles, target: Target, slots: Slots
 ) -> int:
     """Blocks that an SM has room for; 0 where a block does not fit."""

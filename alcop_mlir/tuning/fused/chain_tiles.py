@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from alcop_mlir.target import MMA_F16_SHAPE, WARP_SIZE, Target
 from alcop_mlir.tuning.fused.chain_model import ChainTime, Slots, predict
@@ -66,7 +67,8 @@ def chosen_tiles(
 
 def checked_tiles(given: object, sizes: ChainSizes, target: Target) -> ChainTiles:
     """Tiles that a mark or an option has; TilesError where they are not possible."""
-    numbers = list(given) if isinstance(given, (list, tuple)) else [given]
+    several = isinstance(given, (list, tuple))
+    numbers = cast("list[object]", [*given] if several else [given])
     whole = [one for one in numbers if isinstance(one, int) and one > 0]
     if len(whole) != len(numbers) or len(whole) != 3:
         raise TilesError(
@@ -108,7 +110,7 @@ def would_split(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> bool:
     return sizes.is_open and _chosen_parts(known, tiles, target) > 1
 
 
-def _slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Slots:
+def slots(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> Slots:
     """Of keys and values: 2 where they fit, so that a copy runs beside arithmetic."""
     needed = shared_bytes(sizes, tiles, 2 + _of_masked(sizes))
     if needed <= target.shared_bytes_per_block:
@@ -128,7 +130,7 @@ def _chosen_parts(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> int:
     """The fewest that take about the least time; 1 where a merge gains little."""
     times = {
         parts: _seconds(sizes, replace(tiles, parts=parts), target)
-        for parts in _possible_parts(sizes, tiles)
+        for parts in possible_parts(sizes, tiles)
     }
     least = min(times.values())
     if times[1] <= _LEAST_GAIN * least:
@@ -150,10 +152,10 @@ def _seconds(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
 
 def predicted(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> ChainTime | None:
     """The time with as many slots as fit; None where registers of an SM are too few."""
-    return predict(sizes, tiles, target, _slots(sizes, tiles, target))
+    return predict(sizes, tiles, target, slots(sizes, tiles, target))
 
 
-def _possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
+def possible_parts(sizes: ChainSizes, tiles: ChainTiles) -> list[int]:
     """1, and numbers of parts of which none is empty; one for each length of a part."""
     if sizes.is_open:
         return [1]
