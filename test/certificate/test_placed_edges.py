@@ -31,6 +31,7 @@ from certificate_kernels import Case, matmul
 
 ROWS = matmul("nn", 20, 64, 96, "block=32,64,32 warp=16,32 stages=2,1")
 EDGES = matmul("nn", 65, 72, 40, "block=32,64,32 warp=16,32 stages=2,1")
+TILES = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
 # Rows of which elements are loaded one by one.
 SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
 
@@ -48,6 +49,7 @@ def verdict(case: Case, text: str) -> Report:
         matmul("nn", 1, 64, 96, "block=16,64,32 warp=16,32 stages=2,1"),
         EDGES,
         SINGLE,
+        TILES,
         matmul("nt", 50, 40, 100, "block=32,32,32 warp=16,16 stages=3,2"),
         matmul("nn", 33, 71, 41, "block=32,64,32 warp=16,32 stages=2,1"),
     ],
@@ -155,11 +157,16 @@ def test_boxes_that_meet(boxes: list[tuple[list, list]], apart: bool) -> None:
     assert are_apart(found) == apart
 
 
-def test_blocks_that_make_one_tile_twice_are_not_placed() -> None:
-    """As many elements as there are, but some twice, and others never."""
-    case = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
-    text = re.sub(r"mov\.u32\s+(%r\d+), %ctaid\.x;", r"mov.u32 \1, 0;", case.ptx)
-    assert text != case.ptx
-    assert case.behaviour(text) == "fault"
-    assert verdict(case, case.ptx).is_placed
-    assert not verdict(case, text).is_placed
+@pytest.mark.parametrize(
+    "new",
+    [
+        r"mov.u32 \1, 0;",  # some tiles twice, and others never
+        r"mov.u32 \1, %ctaid.x; add.u32 \1, \1, 1;",  # one beyond the end
+    ],
+)
+def test_blocks_of_other_tiles_are_not_placed(new: str) -> None:
+    """As many elements as there are, but other ones."""
+    text = re.sub(r"mov\.u32\s+(%r\d+), %ctaid\.x;", new, TILES.ptx)
+    assert text != TILES.ptx
+    assert TILES.behaviour(text) == "fault"
+    assert not verdict(TILES, text).is_placed
