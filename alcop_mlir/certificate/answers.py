@@ -15,17 +15,23 @@ from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.steps import NoSteps, Row, steps
 from alcop_mlir.certificate.turns import Turns, encoded
 from alcop_mlir.certificate.witnesses import Search
+from alcop_mlir.checker import terms
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts
+from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts, Replay
 from alcop_mlir.checker.terms import Clause, Term
 from alcop_mlir.checker.ways import Ways
+from alcop_mlir.errors import CertificateError
 
 
 class Found(Answers):
-    """Answers that are searched for; each proof is kept once."""
+    """Answers that are searched for; each proof is kept once.
 
-    def __init__(self) -> None:
+    known: what was found before, by question
+    """
+
+    def __init__(self, known: dict[Any, Any] | None = None) -> None:
         super().__init__([], [], [])
+        self._known: dict[Any, Any] = {} if known is None else known
         self._numbers: dict[str, int] = {}
         self._vain: set[Any] = set()
         self._searched: Turns | None = None
@@ -34,12 +40,15 @@ class Found(Answers):
         self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
     ) -> Any:
         """A proof, or None."""
-        rows = list(map(Row, query))
-        tree = Search(facts, given, clauses, self._vain).refuted(rows)
-        try:
-            found = None if tree is None else steps(tree, rows)
-        except NoSteps:
-            found = None
+        key = (
+            type(facts),
+            tuple(map(terms.frozen, query)),
+            tuple(map(terms.frozen, given)),
+            tuple(map(terms.clause_text, clauses)),
+        )
+        found = self._known.get(key)
+        if key not in self._known or not _proves(found, facts, query, given, clauses):
+            found = self._known[key] = self._searched_for(facts, query, given, clauses)
         if found is None:
             self.asked.append(UNKNOWN)
             return None
@@ -49,6 +58,16 @@ class Found(Answers):
             self.proofs.append(found)
         self.asked.append(number)
         return found
+
+    def _searched_for(
+        self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
+    ) -> Any:
+        rows = list(map(Row, query))
+        tree = Search(facts, given, clauses, self._vain).refuted(rows)
+        try:
+            return None if tree is None else steps(tree, rows)
+        except NoSteps:
+            return None
 
     def place(self, count: int, fits: Callable[[int], bool]) -> int | None:
         """The first that fits; what was asked of others is not kept."""
@@ -63,8 +82,26 @@ class Found(Answers):
     def turn(self, head: int, ways: Ways) -> Any:
         """Searched for on ways of its own, whose questions are not kept."""
         if self._searched is None:
-            self._searched = Turns(ways, Found())
+            self._searched = Turns(ways, Found(self._known))
         return self.turns.setdefault(head, encoded(self._searched.found[head]))
+
+
+def _proves(
+    proof: Any,
+    facts: Facts,
+    query: list[Term],
+    given: list[Term],
+    clauses: list[Clause],
+) -> bool:
+    """Whether what was found before still is a proof, if it was one: ranges of names
+    may be wider now.
+    """
+    try:
+        if proof is not None:
+            Replay(facts, given, clauses).refute(query, proof)
+    except (CertificateError, LookupError):
+        return False
+    return True
 
 
 def answered(ptx: str, certificate: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+from typing import Any
 
 import numpy as np
 
@@ -132,3 +133,14 @@ def test_nor_from_the_prover() -> None:
     assert clauses == [*symbols.definition(name)[1], *guards]
     assert refuter.refuted([below], guards, ((row - rest,),))
     assert not refuter.refuted([below], guards, ((row - rest + 1,),))
+
+
+def test_what_was_found_before_is_asked_again_where_ranges_are_wider() -> None:
+    """A proof that has become none is no answer; what still is one is found once."""
+    known: dict[Any, Any] = {}
+    for most, is_below in ((MOST, True), (MOST, True), (9, False), (9, False)):
+        facts, _ = asked(Found(known))
+        facts.limit(A, 0, most)
+        above, last = {A: 1, B: -1, "": -1}, {B: 1, "": -MOST}
+        assert facts.excludes([[above]], [last], []) == is_below
+    assert list(known.values()) == [None]

@@ -194,7 +194,7 @@ RULES = {
     # Shares nothing with what it checks.
     "checker.*": Rule("errors checker.*"),
     # Runs the checker, to answer what it asks.
-    "certificate.answers": Rule("certificate.* checker.*"),
+    "certificate.answers": Rule("errors certificate.* checker.*"),
     "certificate.turns": Rule("checker.*"),
     "certificate.witnesses": Rule(
         "certificate.elimination certificate.steps checker.*"
