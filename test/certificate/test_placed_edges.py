@@ -170,3 +170,23 @@ def test_blocks_of_other_tiles_are_not_placed(new: str) -> None:
     assert text != TILES.ptx
     assert TILES.behaviour(text) == "fault"
     assert not verdict(TILES, text).is_placed
+
+
+def test_zeros_instead_of_elements_are_not_placed() -> None:
+    """A copy of a whole tile that reads nothing of its source."""
+    (first, *_) = re.findall(r"cp\.async\.cg[^;]*, 16;", TILES.ptx)
+    size = "selp.b32 %r999, 16, 0, %p999;"
+    test = "setp.ne.b64 %p999, 0, 0;"
+    text = TILES.ptx.replace(first, f"{test} {size} {first[:-1]}, %r999;", 1)
+    text = re.sub(r"\.reg \.(pred|b32) +\t*%(p|r)<\d+>", r".reg .\1 %\2<1000>", text)
+    assert TILES.behaviour(text) == "wrong"
+    assert not verdict(TILES, text).is_placed
+
+
+def test_products_of_one_array_are_not_placed() -> None:
+    """A times itself, turned."""
+    case = matmul("nt", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
+    text = case.ptx.replace("[f_param_1]", "[f_param_0]")
+    assert verdict(case, case.ptx).is_placed
+    assert case.behaviour(text) == "wrong"
+    assert not verdict(case, text).is_placed
