@@ -117,6 +117,12 @@ def open_ended(kind: type[T]) -> type[T]:
     return kind
 
 
+def shared(kind: type[T]) -> type[T]:
+    """Equal objects are read once: for a frozen dataclass of which files have many."""
+    setattr(kind, _SHARED, True)
+    return kind
+
+
 class Form:
     """How values of the classes `owners` look in JSON: as `kinds` of Python values.
 
@@ -322,6 +328,8 @@ class _Wrong(Exception):
 
 _KNOWN: dict[Any, _Members] = {}
 _OPEN = "__codec_open_ended__"
+_SHARED = "__codec_shared__"
+_MOST_SHARED = 4096
 
 
 def _same(value: Any) -> Any:
@@ -506,7 +514,8 @@ class _Members:
 
     def __init__(self, kind: Any):
         _KNOWN[kind] = self  # before its members, which may be of this kind themselves
-        self.form = Form((kind,), _OBJECTS, "an object", self.make, self._write)
+        make = _remembered(self.make) if hasattr(kind, _SHARED) else self.make
+        self.form = Form((kind,), _OBJECTS, "an object", make, self._write)
         self._kind = kind
         self._is_open = hasattr(kind, _OPEN)
         self._finish: _Function = getattr(kind, "__post_init__", _same)
@@ -578,3 +587,24 @@ class _Members:
             for one in self.list
             if members[one.attribute] != one.left_out
         }
+
+
+def _remembered(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`make` of flat objects, once for equal ones."""
+    known: dict[Any, Any] = {}
+
+    def again(value: Any) -> Any:
+        if type(value) not in _OBJECTS:
+            return make(value)
+        key = (*value.items(), *map(type, value.values()))  # 1 is not true
+        try:
+            found = known.get(key)
+        except TypeError:  # a list is among them
+            return make(value)
+        if found is None:
+            if len(known) >= _MOST_SHARED:
+                known.clear()
+            found = known[key] = make(value)
+        return found
+
+    return again

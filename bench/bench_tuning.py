@@ -31,13 +31,13 @@ from pathlib import Path
 import numpy as np
 from records import store
 
+from alcop_mlir import hardware
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.measurement.devices import Simulated
 from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning import (
-    hardware,
     models,
     records,
     selection,

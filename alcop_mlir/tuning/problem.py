@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from alcop_mlir import codec
-from alcop_mlir.codec import OneOf, Range, open_ended
+from alcop_mlir.codec import OneOf, Range, open_ended, shared
 from alcop_mlir.element_types import (
     ACCUMULATORS,
     CONTRACTION_TYPES,
@@ -228,6 +228,7 @@ class Problem(Typed):
         return codec.decode(StoredProblem, members).problem
 
 
+@shared
 @dataclass(frozen=True)
 class Shape:
     """The sizes of a problem, as records have them."""
@@ -238,6 +239,7 @@ class Shape:
     batch: _Extent
 
 
+@shared
 @dataclass(frozen=True)
 class Dtypes:
     """The types of a problem, as records have them."""

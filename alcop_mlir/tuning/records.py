@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Annotated, Any
 
 from alcop_mlir import codec, files, limits
-from alcop_mlir.codec import OneOf, Range, Written, open_ended
+from alcop_mlir.codec import OneOf, Range, Written, open_ended, shared
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
@@ -206,6 +206,7 @@ def append_data(file: IO[bytes], data: bytes) -> None:
         raise
 
 
+@shared
 @open_ended
 @dataclass(frozen=True)
 class _Target:
@@ -214,6 +215,7 @@ class _Target:
     driver: _Text = ""
 
 
+@shared
 @open_ended
 @dataclass(frozen=True)
 class _Compiler:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from alcop_mlir import hardware
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.measurement.simulator import simulate
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.target import find_target
 from alcop_mlir.tuning import (
-    hardware,
     preference,
     traffic,
     warpgroup_model,

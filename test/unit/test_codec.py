@@ -424,3 +424,26 @@ def test_the_schema_is_read_before_the_rest() -> None:
 def test_no_json_is_imported_before_it_is_needed() -> None:
     """Every program imports the codec; `json` takes longer than it does."""
     assert "json" not in vars(sys.modules["alcop_mlir.codec"])
+
+
+@codec.shared
+@dataclass(frozen=True)
+class Pair:
+    one: int
+    two: Annotated[bool, Written] = False
+
+
+@dataclass(frozen=True)
+class Holder:
+    pair: Pair
+
+
+def test_shared_objects_are_read_once_and_as_strictly() -> None:
+    first, again = (codec.decode(Holder, {"pair": {"one": 1}}) for _ in range(2))
+    assert first.pair is again.pair
+    assert codec.decode(Holder, {"pair": {"one": 2}}).pair == Pair(2)
+    for wrong in ({"one": True}, {"one": 1.5}, {"one": [1]}, {"one": 1, "two": 0}, 3):
+        with pytest.raises(ConfigError):
+            codec.decode(Holder, {"pair": wrong})
+    for number in range(codec._MOST_SHARED + 8):
+        assert codec.decode(Holder, {"pair": {"one": number}}).pair.one == number
