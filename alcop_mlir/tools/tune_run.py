@@ -196,8 +196,7 @@ def _explain(given: Any) -> int:
         raise ConfigError(f"'{tunable.name}' has a single schedule, whatever sizes are")
     decision = tunable.decide(chooser)
     compiled = decision if not chooser.unused() else tunable.decide(Chooser(target))
-    counted = chooser.counted
-    _say(*counted.notes, *counted.left_out, *decision.notes)
+    _say(*chooser.counted.notes, *chooser.counted.left_out, *decision.notes)
     rows = [*tune_show.decision_rows(decision)]
     if tunable.unmodelled:
         rows += [("models", [f"none: {tunable.unmodelled}"])]
