@@ -7,8 +7,8 @@ After:   func.func @operator(%q, %k, %v: tensor<2x64x32xf16>) -> tensor<2x64x32x
            %w = linalg.softmax dimension(2) ins(%x)
            <sum over n of w[b, m, n] * v[b, n, d]> }
 
-Without a softmax weights are squares of scores, and 0 where a mask is. The batch is one
-loop, and each matrix has keys and values of its own, whatever the
+Without a softmax, of which no bounds are known, weights are squares of scores. The batch
+is one loop, and each matrix has keys and values of its own, whatever the
 program has that the chain is from; its other element-wise ops are left out. These do
 not change which tiles fit, and hardly which of them are fast.
 """
@@ -107,7 +107,6 @@ def _element(sizes: ChainSizes) -> str:
     lines = ["%1 = arith.mulf %a, %scale : f32"]
     if not sizes.of_rows:
         lines = ["%0 = arith.mulf %a, %scale : f32", "%1 = arith.mulf %0, %0 : f32"]
-    masked = "%low" if sizes.of_rows else "%zero"
     value = "%1"
     bounds = (("last", "sle", sizes.last), ("first", "sge", sizes.first))
     known = [(name, how, at) for name, how, at in bounds if at is not None]
@@ -118,7 +117,7 @@ def _element(sizes: ChainSizes) -> str:
             f"%{name} = arith.constant {at} : index",
             f"%{name}_at = arith.addi %m, %{name} : index",
             f"%{name}_in = arith.cmpi {how}, %n, %{name}_at : index",
-            f"%{name}_of = arith.select %{name}_in, {value}, {masked} : f32",
+            f"%{name}_of = arith.select %{name}_in, {value}, %low : f32",
         ]
         value = f"%{name}_of"
     return "\n".join(f"  {line}" for line in [*lines, f"linalg.yield {value} : f32"])

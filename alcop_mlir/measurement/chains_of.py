@@ -11,7 +11,7 @@ from alcop_mlir.compilation.inputs import Input
 from alcop_mlir.pipelines.driver import run_pipeline
 from alcop_mlir.pipelines.named import steps_to_chains
 from alcop_mlir.target import Target
-from alcop_mlir.transforms.chains.tiled_chain import chain_types, read_chain
+from alcop_mlir.transforms.chains.tiled_chain import chain_types, complete, read_chain
 from alcop_mlir.tuning.chain_schedule import problem_of
 from alcop_mlir.tuning.fused.chain_problem import ChainSizes, ChainTiles
 from alcop_mlir.tuning.problem import Problem
@@ -39,13 +39,16 @@ def find_chains(
     """
     records = None if chooser is None else lambda: chooser
     module = source.module.operation.clone()
-    with diagnostics.collect():
+    with diagnostics.collect(), module.context:
         run_pipeline(module, f"builtin.module({','.join(steps_to_chains())})")
-        found = [
-            read_chain(region, target, chooser=records)
+        regions = [
+            region
             for function in host_functions(module)
             for region in walk(function, "scf.execute_region")
         ]
+        for region in regions:
+            complete(region)
+        found = [read_chain(region, target, chooser=records) for region in regions]
         return [
             FoundChain(
                 one.sizes, one.tiles, problem_of(one.sizes, chain_types(one.steps))

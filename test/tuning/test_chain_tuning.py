@@ -38,19 +38,23 @@ def chain(
     types: tuple[str, str, str, str] = F16,
     first: int | None = None,
     last: int | None = None,
+    of_rows: int = 2,
 ) -> Problem:
     batch, m, n, k, d = sizes
-    found = problem_of(ChainSizes(batch, m, n, k, d, first, last), types)
+    found = problem_of(ChainSizes(batch, m, n, k, d, first, last, of_rows), types)
     assert found is not None
     return found
 
 
 SMALL = chain(2, 96, 128, 32, 32)
+F32 = ("f16", "f16", "f32", "f32")
+SQUARES = chain(2, 128, 128, 16, 16, types=F32, of_rows=0)
 CHAINS = {
     "heads": chain(96, 512, 512, 64, 64),
     "causal": chain(6, 256, 256, 64, 64, last=0),
     "window": chain(4, 200, 256, 128, 128, first=-31, last=0),
     "one row": chain(8, 1, 4096, 128, 128),
+    "squares": chain(4, 512, 640, 64, 64, of_rows=0),
     "bf16": chain(4, 128, 128, 64, 96, types=("bf16", "bf16", "f32", "f32")),
 }
 
@@ -167,10 +171,14 @@ def test_forests_learn_nothing_of_chains() -> None:
     assert chooser.samples() == {}
 
 
+# What the second contraction leaves of squares, in f32, is the result as it is.
+@pytest.mark.parametrize("problem", [SMALL, SQUARES], ids=["softmax", "squares"])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_candidates_are_compiled_and_right(parts: int, tmp_path: Path) -> None:
-    schedule = schedule_of(sizes_of(SMALL), ChainTiles(16, 2, 64, parts), TARGET)
-    text, path = chain_program.program(SMALL), tmp_path / "one.zip"
+def test_candidates_are_compiled_and_right(
+    problem: Problem, parts: int, tmp_path: Path
+) -> None:
+    schedule = schedule_of(sizes_of(problem), ChainTiles(16, 2, 64, parts), TARGET)
+    text, path = chain_program.program(problem), tmp_path / "one.zip"
     work.compile_candidate(work.CompileTask(text, TARGET, False, schedule, path, True))
     program = launch.Program(bundle.load(path), device="emulator")
     function = program.function

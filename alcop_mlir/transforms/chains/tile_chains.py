@@ -31,6 +31,8 @@ fit. Tiles that all rows of a block see, and that exist as a whole, come first, 
 loop without masks; with a window, which has a mask at both ends, all tiles have it. The
 scale is a part of the multiply-add of the exponents (`row_powers.py`). A row of which
 all elements are -inf has weights of zero, and NaN for their total, as in the program.
+Where no rows are reduced and the result is f32, its op changes no element, so that
+canonicalize has erased it: it is made again.
 
 Blocks have 32 to 128 rows and tiles of up to 128 columns: those of the fastest record
 of the chain on the GPU that is compiled for, else those that a model of the time likes
@@ -76,7 +78,7 @@ from alcop_mlir.passes.sizes import Number, product
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.chain_parts import allocated, merge
-from alcop_mlir.transforms.chains.tiled_chain import TiledChain, read_chain
+from alcop_mlir.transforms.chains.tiled_chain import TiledChain, complete, read_chain
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.tuning.fused.chain_problem import block_count, column_tiles, merge_bytes
 from alcop_mlir.tuning.fused.chain_tiles import would_split
@@ -102,6 +104,7 @@ class TileChains(Pass):
         target = find_target(self.target)
         chooser = cache(partial(_chooser, op, target)) if self.records else None
         for region in walk(op, "scf.execute_region"):
+            complete(region)
             chain = read_chain(region, target, self.tiles, self.parts, chooser)
             if chain is not None:
                 for said in (_engine(target), _parts(chain, target)):

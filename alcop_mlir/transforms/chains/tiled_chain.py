@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
-from alcop_mlir.bindings import ir
+from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import from_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes.sizes import Number, size_of
+from alcop_mlir.passes import build
+from alcop_mlir.passes.sizes import Number, alloc, size_of, sizes_of
 from alcop_mlir.target import Target
 from alcop_mlir.tuning.fused.chain_problem import (
     ChainSizes,
@@ -136,6 +137,33 @@ class TiledChain:
         block = self.steps["maximum"].view.block
         (result,) = block.operations[-1].operation.operands
         return result.owner.name
+
+
+def complete(region: ir.Operation) -> None:
+    """Give a chain whose result is what it adds up an op that says so.
+
+    Without rows that are reduced, in f32, the op of the result changes no element, and
+    canonicalize erases it.
+    """
+    ops = {
+        from_attribute(op.operation.attributes[alcop.CHAIN])["role"]: op.operation
+        for op in region.regions[0].blocks[0].operations
+        if alcop.CHAIN in op.operation.attributes
+    }
+    last = ops.get("contracted")
+    if last is None or not ops.keys().isdisjoint({"result", "maximum"}):
+        return
+    *_, out = last.operands
+    with last.location, ir.InsertionPoint(last):
+        kept = alloc(out.type.element_type, sizes_of(out))
+    with last.location, ir.InsertionPoint.after(last):
+        same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(out.type.rank))
+        made = build.generic([kept], out, [same, same])
+        block = made.regions[0].blocks[0]
+        with ir.InsertionPoint(block):
+            linalg.YieldOp([block.arguments[0]])
+    last.operands[len(last.operands) - 1] = kept
+    made.attributes[alcop.CHAIN] = alcop.to_attribute({"role": "result"})
 
 
 def read_chain(
