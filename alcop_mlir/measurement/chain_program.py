@@ -7,10 +7,10 @@ After:   func.func @operator(%q, %k, %v: tensor<2x64x32xf16>) -> tensor<2x64x32x
            %w = linalg.softmax dimension(2) ins(%x)
            <sum over n of w[b, m, n] * v[b, n, d]> }
 
-Without a softmax, of which no bounds are known, weights are squares of scores. The batch
-is one loop, and each matrix has keys and values of its own, whatever the
-program has that the chain is from; its other element-wise ops are left out. These do
-not change which tiles fit, and hardly which of them are fast.
+Without a softmax, of which no bounds are known, weights are squares of scores. The
+batch is one loop, and each matrix has keys and values of its own, whatever the program
+has that the chain is from; its other element-wise ops are left out. These do not change
+which tiles fit, and hardly which of them are fast.
 """
 
 from __future__ import annotations
