@@ -54,6 +54,7 @@ from alcop_mlir.tuning.search import Budget, Strategy, search
 TRIALS = (0, 8, 10, 50)
 CHOOSERS = ("random", "xgboost", "analytical", "hybrid")
 _TOLD = 64  # schedules of each operator that the other GPU has records of
+_OLD = ("analytical", "hybrid")
 _GUIDED = ("analytical", "hybrid", "told")  # choose by the model before a trial
 _SOME = (8, 500)  # operators, and candidates of each, without --all
 
@@ -199,9 +200,18 @@ def _elsewhere(name: str) -> Forest:
 
 
 def _old(checkout: Path, arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of the model in another checkout, whose choosers are called `old`."""
-    command = [sys.executable, __file__, *arguments, "--json"]
-    command += ["--choosers", ",".join(_GUIDED)]
+    """The rows of the model in another checkout, whose choosers are called `old`.
+
+    By its own script, as modules may have moved; ConfigError where its yardstick is
+    another one.
+    """
+    script, here = checkout.resolve() / "bench" / Path(__file__).name, Path(__file__)
+    for file in sorted(here.parent.glob("yardstick/*.py")):
+        other = script.parent / "yardstick" / file.name
+        if not other.exists() or other.read_bytes() != file.read_bytes():
+            raise ConfigError(f"'{checkout}' has another yardstick: '{other}'")
+    command = [sys.executable, str(script), *arguments, "--json"]
+    command += ["--choosers", ",".join(_OLD)]
     path = os.pathsep.join([str(checkout), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         command,
