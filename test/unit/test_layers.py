@@ -146,7 +146,7 @@ RULES = {
     ),
     "transforms.chains.*": Rule(
         f"{TRANSFORMS} transforms.linalg.* transforms.tensors.* transforms.tiling.* "
-        f"transforms.chains.* {MODELS}",
+        f"transforms.chains.* transforms.schedules.compiler_chooser {MODELS}",
         lazy="tuning.chain_schedule tuning.selection",
         never=PASSES,
     ),

@@ -64,7 +64,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics
 from alcop_mlir.analysis.ir.loops import defining_op, made_by
@@ -79,12 +78,10 @@ from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
 from alcop_mlir.transforms.chains.chain_loop import ChainLoop
 from alcop_mlir.transforms.chains.chain_parts import allocated, merge
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain, complete, read_chain
+from alcop_mlir.transforms.schedules.compiler_chooser import compiler_chooser
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 from alcop_mlir.tuning.fused.chain_problem import block_count, column_tiles, merge_bytes
 from alcop_mlir.tuning.fused.chain_tiles import would_split
-
-if TYPE_CHECKING:
-    from alcop_mlir.tuning.selection import Chooser
 
 _NAME = "chain"
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")
@@ -102,7 +99,7 @@ class TileChains(Pass):
 
     def run(self, op: ir.Operation) -> None:
         target = find_target(self.target)
-        chooser = cache(partial(_chooser, op, target)) if self.records else None
+        chooser = cache(partial(compiler_chooser, op, target)) if self.records else None
         for region in walk(op, "scf.execute_region"):
             complete(region)
             chain = read_chain(region, target, self.tiles, self.parts, chooser)
@@ -114,16 +111,6 @@ class TileChains(Pass):
                 with region.location, ir.InsertionPoint(region):
                     _launch(chain)
                 _erase(region)
-
-
-def _chooser(func: ir.Operation, target: Target) -> Chooser:
-    """The compiler's; warns of what is wrong in the user's records."""
-    from alcop_mlir.tuning.selection import Chooser
-
-    chooser = Chooser(target)
-    for note in chooser.counted.notes:
-        diagnostics.warn_once(func, note)
-    return chooser
 
 
 def _engine(target: Target) -> str | None:

@@ -49,7 +49,6 @@ alcop-split-k and alcop-tile-to-blocks, which carry the schedule out. Reads
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from alcop_mlir import diagnostics, variants
 from alcop_mlir.analysis.ir.size_ranges import check_size_ranges
@@ -60,7 +59,8 @@ from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import Partial
-from alcop_mlir.target import DEFAULT_TARGET, Target, find_target
+from alcop_mlir.target import DEFAULT_TARGET, find_target
+from alcop_mlir.transforms.schedules.compiler_chooser import compiler_chooser
 from alcop_mlir.transforms.schedules.schedule_decision import (
     decide,
     marked_contractions,
@@ -71,9 +71,6 @@ from alcop_mlir.transforms.schedules.schedule_variants import (
     why_not_by_wgmma,
 )
 from alcop_mlir.variants import DEFAULT_VARIANTS, ScheduleVariant
-
-if TYPE_CHECKING:
-    from alcop_mlir.tuning.selection import Chooser
 
 
 @frozen
@@ -96,7 +93,7 @@ class SelectSchedule(Pass):
         check_size_ranges(op)
         target = find_target(self.target)
         asked = Partial.parse(self.schedule) if self.schedule else None
-        chooser = cache(partial(_chooser, op, target)) if self.model else None
+        chooser = cache(partial(compiler_chooser, op, target)) if self.model else None
         for contraction in marked_contractions(op):
             if alcop.VARIANTS in contraction.op.attributes:
                 continue
@@ -127,13 +124,3 @@ def _put(contraction: Contraction, found: tuple[ScheduleVariant, ...]) -> None:
     alcop.drop(contraction.op, alcop.ScheduleAttr)
     written = to_attribute(variants.to_list(found))
     contraction.op.attributes[alcop.VARIANTS] = written
-
-
-def _chooser(func: ir.Operation, target: Target) -> Chooser:
-    """The compiler's; warns of what is wrong in the user's records."""
-    from alcop_mlir.tuning.selection import Chooser
-
-    chooser = Chooser(target)
-    for note in chooser.counted.notes:
-        diagnostics.warn_once(func, note)
-    return chooser
