@@ -92,3 +92,9 @@ def rates(target: Target) -> Rates:
         dram_latency=target.dram_latency / target.clock_hz,
         cycle=1.0 / target.clock_hz,
     )
+
+
+def l2_share(target: Target) -> float:
+    """Bytes in a cycle between L2 and an SM where all SMs are at work."""
+    each = target.l2_bytes_per_second / target.clock_hz / target.sms
+    return min(L2_BYTES_PER_CYCLE, each)

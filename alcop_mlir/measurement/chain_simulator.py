@@ -44,7 +44,7 @@ def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatA
         rows = np.flatnonzero(count)
         if len(rows):
             loops = _loops(sizes, candidates, target, resident)
-            store = resident * stored / _l2_share(target)
+            store = resident * stored / hardware.l2_share(target)
             store = store + rates.l2_latency / rates.cycle
             wave = hardware.BLOCK_START + run(loops.take(rows)) + store[rows]
             total[rows] += count[rows] * wave
@@ -80,7 +80,7 @@ def _loops(
         fragments=np.ones(len(candidates), np.int64),
         mma=computed,
         fragment=loaded / hardware.SHARED_BYTES_PER_CYCLE,
-        copy=elements * ELEMENT_BYTES * other_blocks / _l2_share(target),
+        copy=elements * ELEMENT_BYTES * other_blocks / hardware.l2_share(target),
         latency=np.full(len(candidates), rates.l2_latency / rates.cycle),
         issue=np.ceil(copies) * COPY_ISSUE * warps,
     )
@@ -106,9 +106,3 @@ def _merge(sizes: ChainSizes, parts: int, target: Target) -> float:
     cycles = hardware.NEXT_LAUNCH + hardware.BLOCK_START + 2 * target.l2_latency
     moved = merge_bytes(sizes, parts) / target.l2_bytes_per_second
     return cycles / target.clock_hz + moved
-
-
-def _l2_share(target: Target) -> float:
-    """Bytes in a cycle between L2 and an SM where all are at work."""
-    each = target.l2_bytes_per_second / target.clock_hz / target.sms
-    return min(hardware.L2_BYTES_PER_CYCLE, each)

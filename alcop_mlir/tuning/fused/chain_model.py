@@ -178,7 +178,7 @@ def _tile(
     seen += hardware.FRAGMENTS_SEEN * loaded / math.ceil(warps)
     waited = _BARRIERS * hardware.BARRIER / resident
     busy = computed + seen + waited
-    moved = resident * columns * elements * ELEMENT_BYTES / _l2_share(target)
+    moved = resident * columns * elements * ELEMENT_BYTES / hardware.l2_share(target)
     latency = hardware.LOADED * target.l2_latency
     late = (latency + moved) / resident
     if slots.lookahead:
@@ -207,7 +207,7 @@ def _fragment_bytes(sizes: ChainSizes, tiles: ChainTiles) -> float:
 def _start(sizes: ChainSizes, tiles: ChainTiles, target: Target) -> float:
     """Cycles until a block computes: queries and the first tile have come."""
     read = tiles.block_rows * sizes.k + tiles.columns * (sizes.k + sizes.d)
-    arriving = read * ELEMENT_BYTES / _l2_share(target)
+    arriving = read * ELEMENT_BYTES / hardware.l2_share(target)
     return hardware.BLOCK_START + hardware.LOADED * target.l2_latency + arriving
 
 
@@ -215,7 +215,7 @@ def _epilogue(
     sizes: ChainSizes, tiles: ChainTiles, target: Target, resident: int
 ) -> float:
     stored = resident * tiles.block_rows * sizes.d * ELEMENT_BYTES
-    return hardware.STORED * stored / _l2_share(target) + target.l2_latency
+    return hardware.STORED * stored / hardware.l2_share(target) + target.l2_latency
 
 
 def _dram_bytes(sizes: ChainSizes) -> float:
@@ -234,9 +234,3 @@ def _merge(sizes: ChainSizes, parts: int, target: Target) -> float:
     kept = moved <= hardware.L2_KEPT * target.l2_bytes
     rate = target.l2_bytes_per_second if kept else target.dram_bytes_per_second
     return waiting * cycle + moved / rate
-
-
-def _l2_share(target: Target) -> float:
-    """Bytes in a cycle between L2 and an SM where all are at work."""
-    each = target.l2_bytes_per_second / target.clock_hz / target.sms
-    return min(hardware.L2_BYTES_PER_CYCLE, each)
