@@ -13,7 +13,7 @@ import numpy as np
 
 from alcop_mlir import hardware
 from alcop_mlir.hardware import SUB_CORES
-from alcop_mlir.measurement.events import Loops, run
+from alcop_mlir.measurement.events import COPY_BYTES, COPY_ISSUE, Loops, run
 from alcop_mlir.target import WARP_SIZE, Target
 from alcop_mlir.tuning.candidates import AXES, Candidates, FloatArray
 from alcop_mlir.tuning.chain_schedule import sizes_of, tiles_of
@@ -25,9 +25,6 @@ from alcop_mlir.tuning.fused.chain_problem import (
     merge_bytes,
 )
 from alcop_mlir.tuning.problem import Problem
-
-COPY_BYTES = 16  # of one cp.async
-COPY_ISSUE = 6.0  # cycles of a warp for one and its address; an estimate
 
 
 def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:

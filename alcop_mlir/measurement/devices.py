@@ -40,6 +40,7 @@ _SIMULATOR = (
     "measurement/events.py",
     "measurement/simulator.py",
     "hardware.py",
+    "tuning/fused/chain_problem.py",
     "tuning/traffic.py",
     "tuning/warpgroup_model.py",
 )

@@ -23,6 +23,8 @@ from alcop_mlir import hardware
 from alcop_mlir.schedule import MAX_REGISTER_STAGES, MAX_SHARED_STAGES
 from alcop_mlir.tuning.candidates import FloatArray, IntArray
 
+COPY_BYTES = 16  # of one cp.async
+COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
 SETTLING_TILES = 6  # after two slot periods and these tiles the loop repeats
 _KEPT = 0.7  # finished rows are dropped when less than this fraction is unfinished
 _ROLE_STEPS = 24  # of a tile that are run

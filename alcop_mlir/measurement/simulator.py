@@ -17,14 +17,18 @@ import numpy as np
 from alcop_mlir import hardware
 from alcop_mlir.hardware import SUB_CORES
 from alcop_mlir.measurement import chain_simulator
-from alcop_mlir.measurement.events import Loops, Roles, run, run_roles
+from alcop_mlir.measurement.events import (
+    COPY_BYTES,
+    COPY_ISSUE,
+    Loops,
+    Roles,
+    run,
+    run_roles,
+)
 from alcop_mlir.target import MMA_F16_SHAPE, MMA_K_BYTES, WARP_SIZE, Target, mma_shape
 from alcop_mlir.tuning import traffic, warpgroup_model
 from alcop_mlir.tuning.candidates import AXES, Candidates, FloatArray
 from alcop_mlir.tuning.problem import Problem
-
-COPY_BYTES = 16  # of one cp.async
-COPY_ISSUE = 6.0  # cycles of a warp per cp.async and its address; an estimate
 
 
 def simulate(problem: Problem, candidates: Candidates, target: Target) -> FloatArray:

@@ -305,9 +305,10 @@ def _cache_lines(
 
 
 def _of_chain(problem: Problem, candidates: Candidates, target: Target) -> Prediction:
-    parts = chain_space.parts(problem, candidates, target, PARTS)
+    times = chain_space.predicted(problem, candidates, target)
+    parts = chain_space.parts(times, PARTS)
     seconds = sum(parts.values(), np.zeros(len(candidates)))
-    own = chain_space.quantities(problem, candidates, target, seconds)
+    own = chain_space.quantities(problem, candidates, target, times)
     return Prediction(seconds, parts, own)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,24 +42,23 @@ def candidates(problem: Problem, target: Target) -> Candidates:
     return Candidates([*legal], [*legal.values()])
 
 
-def parts(
-    problem: Problem, some: Candidates, target: Target, names: Iterable[str]
-) -> dict[str, FloatArray]:
+def parts(times: Sequence[ChainTime], names: Iterable[str]) -> dict[str, FloatArray]:
     """Seconds of each part of a contraction's time, by candidate; see `ChainTime`."""
-    found = {name: np.zeros(len(some)) for name in names}
-    for row, time in enumerate(_times(problem, some, target)):
+    found = {name: np.zeros(len(times)) for name in names}
+    for row, time in enumerate(times):
         for name, seconds in time.parts.items():
             found[_AS_CONTRACTIONS.get(name, name)][row] += seconds
     return found
 
 
 def quantities(
-    problem: Problem, some: Candidates, target: Target, seconds: FloatArray
+    problem: Problem, some: Candidates, target: Target, times: Sequence[ChainTime]
 ) -> dict[str, FloatArray]:
     """As `Prediction` has them."""
     sizes = sizes_of(problem)
     tiles = [tiles_of(one) for one in some.schedules]
-    resident = np.array([one.resident for one in _times(problem, some, target)], float)
+    resident = np.array([one.resident for one in times], float)
+    seconds = np.array([one.seconds for one in times])
     blocks = np.array([block_count(sizes, one) * one.parts for one in tiles], float)
     waves = np.ceil(blocks / (resident * target.sms))
     steps = [mean_column_tiles(sizes, one) / one.parts for one in tiles]
@@ -81,8 +80,8 @@ def quantities(
     }
 
 
-def _times(problem: Problem, some: Candidates, target: Target) -> list[ChainTime]:
-    """Of each candidate, which fits."""
+def predicted(problem: Problem, some: Candidates, target: Target) -> list[ChainTime]:
+    """The time of each candidate, which fits."""
     sizes = sizes_of(problem)
     times = [chain_tiles.predicted(sizes, tiles_of(s), target) for s in some.schedules]
     assert None not in times

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from placed_cases import restated, verdict
 
-from alcop_mlir.certificate.api import Report
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.checker.check import check
 from alcop_mlir.compilation.certification import certified
@@ -34,12 +34,6 @@ func.func @f(%A: memref<3x64x128xf16>, %B: memref<3x128x64xf16>,
 PLAIN = CASES[0]  # nn f16 3,2
 LOAD = re.compile(r"(ldmatrix\S* \{[^}]*\}, \[%rd\d+)\];")
 COPY = re.compile(r"\tcp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd(\d+)\], 16;")
-
-
-def verdict(case: Case, text: str) -> Report:
-    one = case.launched
-    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
-    return certified(text, *given, one.promised, one.stated)
 
 
 @pytest.mark.parametrize(
@@ -231,13 +225,8 @@ def placed() -> dict[str, Any]:
     ],
 )
 def test_of_other_statements_it_is_not_shown(path: tuple[Any, ...], value: Any) -> None:
-    found = placed()
-    inner = found["placed"]
-    for name in path[:-1]:
-        inner = inner[name]
-    inner[path[-1]] = value
     with pytest.raises(CertificateError):
-        check(PLAIN.ptx, sealed(found))
+        check(PLAIN.ptx, restated(placed(), path, value))
 
 
 def test_what_else_is_read_is_stated() -> None:

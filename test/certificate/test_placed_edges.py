@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from placed_cases import verdict
 
-from alcop_mlir.certificate.api import Report
 from alcop_mlir.checker.arithmetic import Mixed, Same, Value
 from alcop_mlir.checker.blocks import Boxes, Classes, are_apart
 from alcop_mlir.checker.cells import Cells
@@ -24,7 +24,6 @@ from alcop_mlir.checker.placing import Placing
 from alcop_mlir.checker.state import State
 from alcop_mlir.checker.tags import Held
 from alcop_mlir.checker.text import read_kernel
-from alcop_mlir.compilation.certification import certified
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case, matmul
@@ -34,12 +33,6 @@ EDGES = matmul("nn", 65, 72, 40, "block=32,64,32 warp=16,32 stages=2,1")
 TILES = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
 # Rows of which elements are loaded one by one.
 SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
-
-
-def verdict(case: Case, text: str) -> Report:
-    one = case.launched
-    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
-    return certified(text, *given, one.promised, one.stated)
 
 
 @pytest.mark.parametrize(

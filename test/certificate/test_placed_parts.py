@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from pathlib import Path
 
 import pytest
+from placed_cases import restated, verdict
 
-from alcop_mlir.certificate.api import Report
-from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
-from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import CertificateError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -20,15 +17,9 @@ from certificate_kernels import matmul
 CASE = matmul("nn", 32, 32, 256, "block=32,32,32 warp=16,16 stages=2,1 split_k=4")
 
 
-def verdict(name: str, text: str) -> Report:
-    (one,) = (k for k in launched_kernels(CASE.bundle) if k.name == name)
-    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
-    return certified(text, *given, one.promised, one.stated)
-
-
 @pytest.mark.parametrize("name", ["f_matmul", "f_map"])
 def test_parts_and_their_sum_are_placed(name: str) -> None:
-    report = verdict(name, CASE.ptx)
+    report = verdict(CASE, CASE.ptx, name)
     assert report.verdict == "proven", report.misplaced
     assert report.certificate is not None
     check(CASE.ptx, report.certificate)
@@ -56,7 +47,7 @@ def test_other_sums_are_not_placed(name: str, old: str, new: str) -> None:
     assert text.count(old) == 1
     text = text.replace(old, new)
     assert CASE.behaviour(text) != "clean"
-    report = verdict(name, text)
+    report = verdict(CASE, text, name)
     assert report.verdict != "proven"
     assert not report.is_placed
 
@@ -73,12 +64,7 @@ def test_other_sums_are_not_placed(name: str, old: str, new: str) -> None:
     ],
 )
 def test_of_other_parts_it_is_not_shown(name: str, path: tuple, value: object) -> None:
-    found = verdict(name, CASE.ptx).certificate
+    found = verdict(CASE, CASE.ptx, name).certificate
     assert found is not None
-    changed = copy.deepcopy(found)
-    inner = changed["placed"]
-    for one in path[:-1]:
-        inner = inner[one]
-    inner[path[-1]] = value
     with pytest.raises(CertificateError):
-        check(CASE.ptx, sealed(changed))
+        check(CASE.ptx, restated(found, path, value))

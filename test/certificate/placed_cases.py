@@ -1,0 +1,33 @@
+"""What tests of placed results share: verdicts, and certificates that are changed."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+from typing import Any
+
+from alcop_mlir.certificate.api import Report
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.compilation.certification import certified, launched_kernels
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import Case
+
+
+def verdict(case: Case, text: str, name: str | None = None) -> Report:
+    """On a kernel of a case, the only one or that of the name, with other PTX."""
+    kernels = launched_kernels(case.bundle)
+    (one,) = (k for k in kernels if name in (None, k.name))
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    return certified(text, *given, one.promised, one.stated)
+
+
+def restated(found: dict[str, Any], path: tuple[Any, ...], value: Any) -> Any:
+    """A certificate that states another value at a path, sealed again."""
+    changed = copy.deepcopy(found)
+    inner = changed["placed"]
+    for one in path[:-1]:
+        inner = inner[one]
+    inner[path[-1]] = value
+    return sealed(changed)
