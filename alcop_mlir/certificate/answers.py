@@ -2,7 +2,7 @@
 
 A checker asks questions on its way; here they are answered by search, by the
 elimination of Fourier and Motzkin with rounding to integers, and each answer is kept
-with its proof, in the form that `checker/facts.py` goes through.
+with its proof, in the form that `checker/logic/facts.py` goes through.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.steps import NoSteps, Row, steps
 from alcop_mlir.certificate.turns import Turns, encoded
 from alcop_mlir.certificate.witnesses import Search
-from alcop_mlir.checker import terms
+from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.facts import UNKNOWN, Answers, Facts, Replay
-from alcop_mlir.checker.terms import Clause, Term
-from alcop_mlir.checker.ways import Ways
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import UNKNOWN, Answers, Facts, Replay
+from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.checker.facts import rounded
-from alcop_mlir.checker.terms import Term, plus
+from alcop_mlir.checker.logic.facts import rounded
+from alcop_mlir.checker.logic.terms import Term, plus
 
 
 class NoSteps(Exception):

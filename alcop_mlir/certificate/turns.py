@@ -10,14 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Same
-from alcop_mlir.checker.facts import Answers
-from alcop_mlir.checker.form import Turn
-from alcop_mlir.checker.numbers_of_thread import Way
-from alcop_mlir.checker.terms import Choice, Clause, Division, Product, Quotient, Term
-from alcop_mlir.checker.thread import Thread
-from alcop_mlir.checker.ways import Ways
+from alcop_mlir.checker.bounds.numbers_of_thread import Way
+from alcop_mlir.checker.bounds.thread import Thread
+from alcop_mlir.checker.bounds.ways import Ways
+from alcop_mlir.checker.form.certificate import Turn
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers
+from alcop_mlir.checker.logic.terms import (
+    Choice,
+    Clause,
+    Division,
+    Product,
+    Quotient,
+    Term,
+)
+from alcop_mlir.checker.machine.arithmetic import Same
 
 _Edges = dict[tuple[int, int], Way]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from alcop_mlir.certificate.elimination import eliminated, left_of
 from alcop_mlir.certificate.steps import Row, Split, Tree, total
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.facts import Facts
-from alcop_mlir.checker.products import ProductFacts
-from alcop_mlir.checker.terms import Choice, Clause, Term
+from alcop_mlir.checker.bounds.products import ProductFacts
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Facts
+from alcop_mlir.checker.logic.terms import Choice, Clause, Term
 
 _ALL = 99
 _ROUNDS = (2, 3, _ALL)  # over how many facts one is near to another

@@ -1,17 +1,19 @@
 """Checks certificates that `certificate` has made, and shares no code with it.
 
-It reads the PTX again by a reader of its own (`text`, `instructions`), goes once from
-each listed state (`walk`, `check`), and looks whether what it meets is listed. There is
-no search in it. What would take one is in the certificate, and only gone through here:
+It reads the PTX again by a reader of its own, goes once from each listed state, and
+looks whether what it meets is listed. There is no search in it: what would take one is
+in the certificate, and only gone through here. By room:
 
-    facts          each question whether facts contradict each other is answered by a
-                   proof, or by nobody; proofs are added up, the order is that of asking
-    check          which listed state covers what arrives
-    registers      one interpreter of instructions: numbers of all threads as vectors,
-                   terms, sums of both (`arithmetic`, `mixed`, `predicates`)
-    thread         the same for a thread that stands for all, where sizes multiply
-    ways, bounds   its way through each block once, and whether each access is inside;
-                   what turns of loops add and leave is in the certificate
+    form     what a certificate says, read strictly
+    ptx      text, instructions, and where control flows
+    logic    linear terms, and proofs that facts contradict each other: these are
+             added up, in the order of asking
+    machine  what instructions leave in registers of all threads at once, and in cells
+             of shared memory; `walk` goes ways on it, and `check` looks which listed
+             state covers what arrives
+    bounds   a thread that stands for all goes through each block once, where sizes
+             multiply: is each access to global memory inside of its array
+    placed   on the ways of `walk`: is each result made of the right elements
 
 There are two walks, as what one needs the other has to leave out. Shared memory asks
 for all threads at once and for ways that are told apart: slots are numbers, cells are

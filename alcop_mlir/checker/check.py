@@ -17,21 +17,28 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Mixed, Same, Unknown, is_equal, same
-from alcop_mlir.checker.bounds import check_bounds
-from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.facts import Answers, Facts, is_bounded
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import Certificate, Head, read_certificate
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.mixed import is_same, mixed, narrowed, replaced, total
-from alcop_mlir.checker.placing import Placing
-from alcop_mlir.checker.predicates import symbols_of
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.tags import Held
-from alcop_mlir.checker.terms import Term
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.bounds.accesses import check_bounds
+from alcop_mlir.checker.form.certificate import Certificate, Head, read_certificate
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts, is_bounded
+from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.machine.arithmetic import (
+    Holds,
+    Mixed,
+    Same,
+    Unknown,
+    is_equal,
+    same,
+)
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.held import Held
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.mixed import is_same, mixed, narrowed, replaced, total
+from alcop_mlir.checker.machine.predicates import symbols_of
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.placing import Placing
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.checker.walk import Walk
 from alcop_mlir.errors import CertificateError, NotPlacedError
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Value, is_equal
-from alcop_mlir.checker.flow import Flow, Region
-from alcop_mlir.checker.instructions import ENDS, Instruction
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.mixed import either
-from alcop_mlir.checker.state import State
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.arithmetic import Holds, Value, is_equal
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.mixed import either
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.ptx.flow import Flow, Region
+from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
 _MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head

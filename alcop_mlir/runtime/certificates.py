@@ -12,7 +12,7 @@ from typing import Any
 
 from alcop_mlir import codec, knobs, limits
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError, ConfigError, LaunchError
 from alcop_mlir.extents import number
 from alcop_mlir.manifest.functions import Function

@@ -187,7 +187,7 @@ def _stated(given: Any) -> str:
     """What results are, as JSON text; nothing where nobody says so."""
     if given.computes is None:
         return ""
-    from alcop_mlir.checker.statement import read_statement
+    from alcop_mlir.checker.form.statement import read_statement
 
     counts = [one for axis in given.grid or () for one in axis]
     if len(counts) != 3 or any(names for ((_, names),), _ in counts):

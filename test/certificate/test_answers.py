@@ -21,11 +21,11 @@ from alcop_mlir.certificate.answers import Found, answered
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.checker import terms
+from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.facts import Answers, Facts
-from alcop_mlir.checker.products import ProductFacts
-from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts
+from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
 COUNT = int(os.environ.get("ALCOP_CERTIFICATE_QUESTIONS", "100"))

@@ -16,10 +16,10 @@ from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.facts import Facts
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.logic.facts import Facts
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError
 
 ANY_SIZE = {"n": Requirement(0, 2**31 - 1)}

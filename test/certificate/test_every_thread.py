@@ -19,8 +19,8 @@ from alcop_mlir.certificate.bounds.accesses import Bounds
 from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.program import Code
-from alcop_mlir.checker import arithmetic
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.compilation.certification import certified
 from alcop_mlir.errors import CertificateError
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx

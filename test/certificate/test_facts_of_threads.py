@@ -13,10 +13,10 @@ from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.bounds.products import ProductRefuter
 from alcop_mlir.certificate.bounds.terms import ProductSymbols
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.facts import Answers
-from alcop_mlir.checker.products import ProductFacts
-from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.bounds.products import ProductFacts
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers
+from alcop_mlir.checker.logic.terms import Term
 
 COUNT = int(os.environ.get("ALCOP_CERTIFICATE_QUESTIONS", "100"))
 THREADS, MOST = 8, 3

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alcop_mlir.checker.arithmetic import Mixed, Value
-from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.machine.arithmetic import Mixed, Value
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError
 
 THREADS, BYTES = 32, 128

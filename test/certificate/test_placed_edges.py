@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 from placed_cases import verdict
 
-from alcop_mlir.checker.arithmetic import Mixed, Same, Value
-from alcop_mlir.checker.blocks import Boxes, Classes, are_apart
-from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import read_certificate
-from alcop_mlir.checker.instructions import Instruction
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.placing import Placing
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.tags import Held
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.form.certificate import read_certificate
+from alcop_mlir.checker.machine.arithmetic import Mixed, Same, Value
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.held import Held
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.blocks import Boxes, Classes, are_apart
+from alcop_mlir.checker.placed.placing import Placing
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.instructions import Instruction
+from alcop_mlir.checker.ptx.text import read_kernel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case, matmul

@@ -10,8 +10,8 @@ import pytest
 
 from alcop_mlir.certificate import spread
 from alcop_mlir.certificate.values import Exact, Spread
-from alcop_mlir.checker import mixed
-from alcop_mlir.checker.arithmetic import Mixed
+from alcop_mlir.checker.machine import mixed
+from alcop_mlir.checker.machine.arithmetic import Mixed
 
 THREADS = 8
 Residues = dict[str, tuple[int, int]]

@@ -7,14 +7,14 @@ from ring_kernels import THREADS, steady_ring
 
 from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Same
-from alcop_mlir.checker.cells import Cells
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.predicates import symbols_of
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.text import read_kernel
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.arithmetic import Same
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.predicates import symbols_of
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.checker.walk import Walk
 
 SMALL = 2**31 - 1

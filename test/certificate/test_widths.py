@@ -18,7 +18,7 @@ from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
-from alcop_mlir.checker.registers import UNIFORM_LOADS
+from alcop_mlir.checker.machine.registers import UNIFORM_LOADS
 from alcop_mlir.errors import CertificateError
 from alcop_mlir.runtime.emulator import emulate
 

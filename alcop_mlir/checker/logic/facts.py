@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.errors import CertificateError
 
 UNKNOWN = -1
@@ -39,7 +39,7 @@ _IN_LOOP = re.compile(r"[nhu](\d+)(?:\..*)?")
 
 class Answers:
     """Of one walk; asked: numbers of proofs; places: of states that are covered;
-    turns: by the head of a loop, see `form.Turn`.
+    turns: by the head of a loop, see `Turn`.
     """
 
     def __init__(

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.tags import (
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.held import Tags
+from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
     ZERO,
     Book,
     Element,
     Result,
-    Tags,
     Whole,
 )
 

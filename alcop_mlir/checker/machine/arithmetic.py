@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.terms import Clause, Quotient, Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
 
 
 @dataclass(frozen=True)

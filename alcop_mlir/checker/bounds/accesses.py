@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Same
-from alcop_mlir.checker.every_thread import EveryThread
-from alcop_mlir.checker.facts import Answers
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import (
+from alcop_mlir.checker.bounds.every_thread import EveryThread
+from alcop_mlir.checker.bounds.thread import Thread
+from alcop_mlir.checker.bounds.ways import Ways
+from alcop_mlir.checker.form.certificate import Promises
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers
+from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.machine.arithmetic import Same
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.instructions import (
     Instruction,
     is_global,
     most_bytes,
@@ -17,10 +20,7 @@ from alcop_mlir.checker.instructions import (
     source_size,
     step_of,
 )
-from alcop_mlir.checker.terms import Clause, Term
-from alcop_mlir.checker.text import Kernel
-from alcop_mlir.checker.thread import Thread
-from alcop_mlir.checker.ways import Ways
+from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.facts import Answers, Facts
-from alcop_mlir.checker.terms import Choice, Clause, Product, Quotient, Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts
+from alcop_mlir.checker.logic.terms import Choice, Clause, Product, Quotient, Term
 
 _LARGE = 1 << 60
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import (
+from alcop_mlir.checker.bounds.every_thread import computed
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
+from alcop_mlir.checker.machine.arithmetic import (
     Holds,
     Mixed,
     Same,
@@ -24,15 +26,14 @@ from alcop_mlir.checker.arithmetic import (
     signed,
     unsigned,
 )
-from alcop_mlir.checker.every_thread import computed
-from alcop_mlir.checker.instructions import Instruction, source_size
-from alcop_mlir.checker.predicates import symbols_of
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.tags import Book, Frozen, Misplaced, Result
-from alcop_mlir.checker.terms import Choice, Clause, Quotient, Term
+from alcop_mlir.checker.machine.held import Frozen
+from alcop_mlir.checker.machine.predicates import symbols_of
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.tags import Book, Misplaced, Result
+from alcop_mlir.checker.ptx.instructions import Instruction, source_size
 
 if TYPE_CHECKING:
-    from alcop_mlir.checker.machine import Machine
+    from alcop_mlir.checker.machine.machine import Machine
 
 Numbers = Mapping[str, np.ndarray]  # of registers, and of symbols
 _MOST = 1 << 24  # of one array

@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from alcop_mlir.checker.arithmetic import Value
-from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.flow import Region
-from alcop_mlir.checker.instructions import Instruction
-from alcop_mlir.checker.tags import Held
-from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.machine.arithmetic import Value
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.held import Held
+from alcop_mlir.checker.ptx.flow import Region
+from alcop_mlir.checker.ptx.instructions import Instruction
 
 
 @dataclass

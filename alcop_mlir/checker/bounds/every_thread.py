@@ -11,11 +11,12 @@ from math import prod
 
 import numpy as np
 
-from alcop_mlir.checker import arithmetic, predicates
-from alcop_mlir.checker.arithmetic import Unknown, types_of
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import Polynomial, Promises
-from alcop_mlir.checker.instructions import (
+from alcop_mlir.checker.form.certificate import Polynomial, Promises
+from alcop_mlir.checker.machine import arithmetic, predicates
+from alcop_mlir.checker.machine.arithmetic import Unknown, types_of
+from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.instructions import (
     ENDS,
     NUMBER,
     PLACE,
@@ -27,7 +28,6 @@ from alcop_mlir.checker.instructions import (
     source_size,
     step_of,
 )
-from alcop_mlir.checker.registers import WARP
 from alcop_mlir.errors import CertificateError
 
 _MOST_LANES, _MOST_WORK, _LEAST_WORK = 1 << 22, 1 << 29, 1 << 12

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from alcop_mlir.checker.instructions import NAME, Instruction, split
+from alcop_mlir.checker.ptx.instructions import NAME, Instruction, split
 from alcop_mlir.errors import CertificateError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Mixed
-from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.machine.arithmetic import Mixed
+from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.errors import CertificateError
 
 UNKNOWN, STORED = 0, 1

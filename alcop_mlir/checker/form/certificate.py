@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.facts import Answers, Facts
-from alcop_mlir.checker.statement import Statement, read_statement
-from alcop_mlir.checker.terms import Clause, Term
+from alcop_mlir.checker.form.statement import Statement, read_statement
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts
+from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
 SCHEMA = 5

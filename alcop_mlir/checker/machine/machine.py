@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker.arithmetic import Unknown, Value
-from alcop_mlir.checker.instructions import PLACE, Instruction, integer
-from alcop_mlir.checker.mixed import either, mixed
-from alcop_mlir.checker.registers import WARP, Registers
-from alcop_mlir.checker.state import Results
+from alcop_mlir.checker.machine.arithmetic import Unknown, Value
+from alcop_mlir.checker.machine.mixed import either, mixed
+from alcop_mlir.checker.machine.registers import WARP, Registers
+from alcop_mlir.checker.machine.state import Results
+from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer
 from alcop_mlir.errors import CertificateError
 
 # Cells, the thread of each, and which are there several times.

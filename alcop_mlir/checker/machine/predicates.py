@@ -6,8 +6,9 @@ import operator
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import (
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.machine.arithmetic import (
     Holds,
     Mixed,
     Same,
@@ -21,7 +22,6 @@ from alcop_mlir.checker.arithmetic import (
     types_of,
     unsigned,
 )
-from alcop_mlir.checker.terms import Clause, Term
 
 
 def symbols_of(value: Value) -> set[str]:

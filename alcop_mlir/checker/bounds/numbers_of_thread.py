@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import arithmetic, terms
-from alcop_mlir.checker.arithmetic import Same, Unknown, Value, limits
-from alcop_mlir.checker.products import ProductFacts
-from alcop_mlir.checker.registers import Registers
-from alcop_mlir.checker.terms import Clause, Quotient, Term
-from alcop_mlir.checker.text import Kernel
+from alcop_mlir.checker.bounds.products import ProductFacts
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
+from alcop_mlir.checker.machine import arithmetic
+from alcop_mlir.checker.machine.arithmetic import Same, Unknown, Value, limits
+from alcop_mlir.checker.machine.registers import Registers
+from alcop_mlir.checker.ptx.text import Kernel
 
 _MOST_FACTORS, _MOST_TERMS = 4, 40
 _LARGE = 1 << 62

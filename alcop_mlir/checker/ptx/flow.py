@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 
-from alcop_mlir.checker.instructions import ENDS, Instruction, items
-from alcop_mlir.checker.text import Kernel
+from alcop_mlir.checker.ptx.instructions import ENDS, Instruction, items
+from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 _LOADS = ("ld", "ldmatrix")

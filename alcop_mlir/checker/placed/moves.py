@@ -9,27 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Unknown, Value, is_equal
-from alcop_mlir.checker.elements import joined, shifted, united, widened
-from alcop_mlir.checker.instructions import PLACE, Instruction, integer, items
-from alcop_mlir.checker.mixed import mixed
-from alcop_mlir.checker.registers import WARP
-from alcop_mlir.checker.tags import (
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.arithmetic import Unknown, Value, is_equal
+from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.machine.mixed import mixed
+from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
+from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
     ZERO,
     Book,
     Element,
-    Frozen,
-    Tags,
     Whole,
     chosen,
     is_turn,
 )
+from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer, items
 
 if TYPE_CHECKING:
-    from alcop_mlir.checker.machine import Machine
+    from alcop_mlir.checker.machine.machine import Machine
 
 _TYPE = re.compile(r"(?:[subf]|bf|tf)(8|16|32|64)(x2)?|pred|e[45]m[23](x2)?")
 

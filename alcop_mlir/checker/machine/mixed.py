@@ -10,9 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Mixed, Same, Unknown, Value, signed, unsigned
-from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.machine.arithmetic import (
+    Mixed,
+    Same,
+    Unknown,
+    Value,
+    signed,
+    unsigned,
+)
 
 _LARGE = 1 << 61
 Residues = dict[Any, tuple[int, int]]  # of symbols, each modulo a power of two

@@ -12,31 +12,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Mixed, Unknown, Value
-from alcop_mlir.checker.blocks import Classes, Cover
-from alcop_mlir.checker.flow import Flow, Region, live, sums
-from alcop_mlir.checker.instructions import Instruction
-from alcop_mlir.checker.machine import Machine
-from alcop_mlir.checker.mixed import is_same as is_same_mixed
-from alcop_mlir.checker.moves import Moves, is_stable, names_of, type_bytes
-from alcop_mlir.checker.predicates import symbols_of
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.statement import Statement
-from alcop_mlir.checker.tags import (
-    NO_TAGS,
+from alcop_mlir.checker.form.statement import Statement
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.machine.arithmetic import Mixed, Unknown, Value
+from alcop_mlir.checker.machine.held import NO_TAGS, Held, Tags
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.mixed import is_same as is_same_mixed
+from alcop_mlir.checker.machine.predicates import symbols_of
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.blocks import Classes, Cover
+from alcop_mlir.checker.placed.moves import Moves, is_stable, names_of, type_bytes
+from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     Book,
     Element,
-    Held,
     Misplaced,
     Result,
-    Tags,
     chosen,
     is_same,
 )
-from alcop_mlir.checker.terms import Clause, Term
-from alcop_mlir.checker.tiles import Tiles
+from alcop_mlir.checker.placed.tiles import Tiles
+from alcop_mlir.checker.ptx.flow import Flow, Region, live, sums
+from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
 _WRITES = ("st", "red", "atom", "stmatrix")

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.instructions import Instruction
-from alcop_mlir.checker.moves import Moves, names_of, type_bytes
-from alcop_mlir.checker.registers import WARP
-from alcop_mlir.checker.tags import (
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.machine.held import Tags
+from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
+from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
     ZERO,
     Element,
     Misplaced,
     Result,
-    Tags,
 )
-from alcop_mlir.checker.terms import Term
+from alcop_mlir.checker.ptx.instructions import Instruction
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
 _ROWS, _COLUMNS = 16, 8

@@ -8,22 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.checker import arithmetic, terms
-from alcop_mlir.checker.arithmetic import Holds, Same, Unknown, Value, is_equal, same
-from alcop_mlir.checker.cells import Cells
-from alcop_mlir.checker.facts import Answers, Facts
-from alcop_mlir.checker.instructions import NUMBER, PLACE, Instruction, integer
-from alcop_mlir.checker.mixed import computed, either, mixed, open_symbols
-from alcop_mlir.checker.predicates import (
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts
+from alcop_mlir.checker.machine import arithmetic
+from alcop_mlir.checker.machine.arithmetic import (
+    Holds,
+    Same,
+    Unknown,
+    Value,
+    is_equal,
+    same,
+)
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.mixed import computed, either, mixed, open_symbols
+from alcop_mlir.checker.machine.predicates import (
     compared,
     inverted,
     is_shared,
     logic,
     symbols_of,
 )
-from alcop_mlir.checker.sources import Sources
-from alcop_mlir.checker.state import State
-from alcop_mlir.checker.text import Kernel
+from alcop_mlir.checker.machine.sources import Sources
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.ptx.instructions import NUMBER, PLACE, Instruction, integer
+from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, WARP = 1 << 47, (1 << 31) - 1, 32

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from alcop_mlir.checker import arithmetic, predicates, terms
-from alcop_mlir.checker.arithmetic import (
+from alcop_mlir.checker.bounds.numbers_of_thread import Numbers, Way
+from alcop_mlir.checker.bounds.products import ProductFacts
+from alcop_mlir.checker.form.certificate import Promises
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers
+from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.machine import arithmetic, predicates
+from alcop_mlir.checker.machine.arithmetic import (
     Holds,
     Same,
     Value,
     limits,
     same,
 )
-from alcop_mlir.checker.facts import Answers
-from alcop_mlir.checker.form import Promises
-from alcop_mlir.checker.instructions import (
+from alcop_mlir.checker.ptx.instructions import (
     PLACE,
     Instruction,
 )
-from alcop_mlir.checker.numbers_of_thread import Numbers, Way
-from alcop_mlir.checker.products import ProductFacts
-from alcop_mlir.checker.terms import Term
-from alcop_mlir.checker.text import Kernel
+from alcop_mlir.checker.ptx.text import Kernel
 
 _POINTER, _BLOCKS = 1 << 47, (1 << 31) - 1
 

@@ -14,14 +14,14 @@ from math import gcd
 
 import numpy as np
 
-from alcop_mlir.checker import terms
-from alcop_mlir.checker.arithmetic import Holds, Same, Value
-from alcop_mlir.checker.flow import Flow
-from alcop_mlir.checker.form import Turn, read_turn
-from alcop_mlir.checker.instructions import ENDS, Instruction
-from alcop_mlir.checker.numbers_of_thread import Way
-from alcop_mlir.checker.terms import Clause, Division, Term
-from alcop_mlir.checker.thread import Thread
+from alcop_mlir.checker.bounds.numbers_of_thread import Way
+from alcop_mlir.checker.bounds.thread import Thread
+from alcop_mlir.checker.form.certificate import Turn, read_turn
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Division, Term
+from alcop_mlir.checker.machine.arithmetic import Holds, Same, Value
+from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
 from alcop_mlir.errors import CertificateError
 
 NO_WRAP = "counters of loops do not wrap around"

@@ -1,0 +1,1 @@
+"""Whether accesses to global memory are inside of arrays."""

@@ -1,0 +1,1 @@
+"""What a certificate says, read strictly from JSON values."""

@@ -1,0 +1,1 @@
+"""Executes instructions in all threads at once: registers, cells of shared memory."""

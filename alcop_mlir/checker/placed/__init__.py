@@ -1,0 +1,1 @@
+"""Whether each result is made of the right elements, and stored where it belongs."""

@@ -1,0 +1,1 @@
+"""Reads PTX: its text, its instructions, and where control flows."""
