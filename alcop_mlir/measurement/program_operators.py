@@ -28,7 +28,8 @@ from alcop_mlir.measurement import chain_program
 from alcop_mlir.measurement.chains_of import find_chains
 from alcop_mlir.measurement.operators import Operator, Program
 from alcop_mlir.measurement.tunables import Tunable, find_tunables
-from alcop_mlir.passes.build import clone, zero
+from alcop_mlir.passes.build import zero
+from alcop_mlir.passes.edit import clone
 from alcop_mlir.target import Target, find_target
 from alcop_mlir.tuning.problem import Problem
 

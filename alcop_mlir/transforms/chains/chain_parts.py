@@ -18,7 +18,7 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, linalg, memref, vector
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.chains.row_powers import row_powers, splat
 from alcop_mlir.transforms.chains.tiled_chain import TiledChain
 from alcop_mlir.transforms.linalg.matrices import view
@@ -104,7 +104,7 @@ def merge(
         }
         known[step.output.argument] = old
         _copy_constants(step.view.block, known)
-        linalg.YieldOp(build.inline(step.view.block, known))
+        linalg.YieldOp(edit.inline(step.view.block, known))
 
 
 def _part(buffer: ir.Value, number: int) -> Any:
@@ -142,7 +142,7 @@ def _copy_constants(block: ir.Block, known: dict[ir.Value, ir.Value]) -> None:
         for operand in op.operands:
             constant = made_by(operand, "arith.constant")
             if constant is not None and constant.operation.block != block:
-                build.clone(constant.operation, known)
+                edit.clone(constant.operation, known)
 
 
 def _merged(

@@ -44,7 +44,7 @@ from alcop_mlir.analysis.ir.loops import defining_op
 from alcop_mlir.analysis.ir.rejected import Rejected
 from alcop_mlir.bindings import ir, scf, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.chains.chain_ops import (
     ChainOps,
@@ -153,4 +153,4 @@ def _erase(last: ir.Operation) -> None:
             pending.extend(one for one in map(defining_op, op.operands) if one)
     block = last.block
     order = reversed(list(block.operations))
-    build.erase_unused([op for op in order if op in makers])
+    edit.erase_unused([op for op in order if op in makers])

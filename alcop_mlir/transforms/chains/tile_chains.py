@@ -71,7 +71,7 @@ from alcop_mlir.analysis.ir.memory import VIEW_OPS
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.passes.sizes import Number, product
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, Target, find_target
@@ -201,7 +201,7 @@ def _views(chain: TiledChain) -> dict[ir.Value, ir.Value]:
     views: dict[ir.Value, ir.Value] = {}
     for op in chain.op.regions[0].blocks[0].operations:
         if op.operation.name in VIEW_OPS and _is_outside(op.operands[0], chain, views):
-            build.clone(op.operation, views)
+            edit.clone(op.operation, views)
     return views
 
 

@@ -56,7 +56,7 @@ from alcop_mlir.analysis.ir.loops import (
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 _POINTER, _GLOBAL_POINTER = "!llvm.ptr", "!llvm.ptr<1>"
@@ -108,7 +108,7 @@ def _carry(
         with ir.InsertionPoint(loop):
             starts = [_start(group, loop, ended) for group in groups]
             routes = [_route(group) for group in groups]
-        wider = build.with_carried(
+        wider = edit.with_carried(
             loop,
             starts,
             lambda carried: [
@@ -240,7 +240,7 @@ def _outside(value: ir.Value, loop: ir.Operation, known: dict[Any, Any]) -> Any:
     if value not in known and op is not None and is_inside(op, loop):
         for operand in op.operands:
             known[operand] = _outside(operand, loop, known)
-        build.clone(op, known)
+        edit.clone(op, known)
     return known.get(value, value)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir, nvvm, passmanager, vector
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS, ELEMENT_TYPES, ElementType
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.target import Target
 
 _SINCE = 89  # compute capability; [PTX] cvt, .e4m3x2 and .e5m2x2
@@ -135,7 +135,7 @@ def _through_f32(ops: Iterable[ir.Operation]) -> None:
             continue
         with op.location, ir.InsertionPoint(op):
             kind = op.results[0].type
-            wide = build.like(op, [_like(kind, ir.F32Type.get())], list(op.operands))
+            wide = edit.like(op, [_like(kind, ir.F32Type.get())], list(op.operands))
             op.results[0].replace_all_uses_with(arith.truncf(kind, wide.results[0]))
         op.erase()
 

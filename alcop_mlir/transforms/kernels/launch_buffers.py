@@ -10,7 +10,7 @@ from alcop_mlir.analysis.ir.loops import is_inside
 from alcop_mlir.analysis.ir.memory import is_workgroup
 from alcop_mlir.analysis.ir.walk import around, walk
 from alcop_mlir.bindings import ir
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 _ATTRIBUTIONS = "workgroup_attributions"
 _LAUNCH = "gpu.launch"
@@ -33,7 +33,7 @@ def move_buffers_inside(
         outside = around(others[0]) if others else ()
         launch = next((one for one in outside if one.name == _LAUNCH), None)
         if launch is not None and all(is_inside(user, launch) for user in others):
-            build.erase_deallocs(alloc.results[0])
+            edit.erase_deallocs(alloc.results[0])
             alloc.move_before(next(iter(_body(launch).operations)))
 
 

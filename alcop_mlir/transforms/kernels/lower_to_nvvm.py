@@ -38,7 +38,7 @@ from alcop_mlir.bindings import ir, llvm, passmanager, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.resources import SHARED_ALIGNMENT
 from alcop_mlir.target import (
@@ -328,7 +328,7 @@ def _copy_to_own_address(copy: ir.Operation) -> None:
     else:
         copy.operands[0] = own
         copy.attributes["isCTAOnly"] = ir.BoolAttr.get(True)
-    build.erase_unused([cast])
+    edit.erase_unused([cast])
 
 
 def _is_multicast(copy: ir.Operation) -> bool:
@@ -352,7 +352,7 @@ def _hold_addresses(function: ir.Operation) -> None:
         if address.type != ir.Type.parse(f"!llvm.ptr<{SHARED_SPACE}>"):
             continue
         with op.location, ir.InsertionPoint.at_block_begin(entry):
-            own = build.like(op, [address.type], [])
+            own = edit.like(op, [address.type], [])
             number = llvm.ptrtoint(build.integer(64), own.results[0])
             held = llvm.inttoptr(address.type, build.opaque_word(number))
         address.replace_all_uses_with(held)

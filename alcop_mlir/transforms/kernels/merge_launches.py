@@ -37,7 +37,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import func, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tiling.thread_points import KERNEL
 
@@ -92,7 +92,7 @@ def _outlined(launch: ir.Operation, host: ir.Operation) -> _Outlined | None:
     mapping = dict(zip(operands, entry.arguments, strict=True))
     with launch.location, ir.InsertionPoint(entry):
         for op in (*needs.sunk, launch):
-            build.clone(op, mapping)
+            edit.clone(op, mapping)
         func.ReturnOp([])
     return _Outlined(launch, host, made.operation, operands, needs.sunk)
 
@@ -109,7 +109,7 @@ def _keep_first(same: Sequence[_Outlined], taken: set[str]) -> None:
         with one.launch.location, ir.InsertionPoint(one.launch):
             func.CallOp([], name, one.operands)
         one.launch.erase()
-        build.erase_unused(reversed(one.sunk))
+        edit.erase_unused(reversed(one.sunk))
 
 
 def _name(one: _Outlined) -> str:

@@ -15,7 +15,7 @@ from alcop_mlir.analysis.pipelining.buffer_labels import (
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 
 _LAUNCH, _CALL = "gpu.launch", "func.call"
 
@@ -62,7 +62,7 @@ def _inline(call: ir.Operation, callee: ir.Operation, names: Mapping[Any, str]) 
     *ops, _ = (op.operation for op in block.operations)
     with ir.InsertionPoint(call):
         for op in ops:
-            made = build.clone(op, mapping)
+            made = edit.clone(op, mapping)
             made.location = call.location
             _relabel(made, here)
     call.erase()

@@ -62,7 +62,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.target import TENSOR_MAP_ALIGNMENT
 from alcop_mlir.transforms.kernels.constant_buffers import (
@@ -161,7 +161,7 @@ def _outline(
         _make_kernel(launch, kernels, name, noalias)
         _launch_kernel(launch, kernels, name)
     launch.op.erase()
-    build.erase_unused(reversed(launch.sunk))
+    edit.erase_unused(reversed(launch.sunk))
 
 
 def _checked(op: ir.Operation, stored: Collection[str]) -> KernelLaunch:
@@ -234,7 +234,7 @@ def _inside(launch: KernelLaunch, parameters: list[Any]) -> dict[Any, Any]:
     for tensor_map, parameter in zip(launch.maps, remaining, strict=True):
         mapping[tensor_map] = build.unrealized(tensor_map.type, parameter)
     for op in launch.sunk:
-        build.clone(op, mapping)
+        edit.clone(op, mapping)
     return mapping
 
 
@@ -282,12 +282,12 @@ def _move_body(
     blocks = list(launch.op.regions[0].blocks)
     _replace_ids(launch, list(blocks[0].arguments))
     _replace_buffers(launch)
-    build.move_ops(blocks[0], entry)
+    edit.move_ops(blocks[0], entry)
     for block in blocks[1:]:
         block.append_to(kernel.regions[0])
     for block in kernel.regions[0].blocks:
         for op in list(block.operations):
-            build.remap(op, mapping)
+            edit.remap(op, mapping)
             if op.operation.name == "gpu.terminator":
                 with ir.InsertionPoint(op), op.operation.location:
                     gpu.ReturnOp([])
@@ -344,7 +344,7 @@ def _replace_buffers(launch: KernelLaunch) -> None:
         with buffer.alloc.location:
             new = memref.view(old.type, memory, build.index(buffer.offset), [])
             view_slots(old, memory, buffer.offset)
-        build.erase_deallocs(old)
+        edit.erase_deallocs(old)
         old.replace_all_uses_with(new)
         buffer.alloc.erase()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from alcop_mlir.analysis.ir.loops import splat
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import arith, ir
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 
 _REAL, _WHOLE, _INTEGER = "math.powf", "math.fpowi", "math.ipowi"
 _SIMPLE_POWERS = (2.0, 3.0)  # of other real exponents upstream loses precision
@@ -31,7 +31,7 @@ def widen_powers(kernels: ir.Operation) -> None:
                 arith.extf(wide, one) if one.type == kind else one
                 for one in power.operands
             ]
-            result = build.like(power, [wide], operands).results[0]
+            result = edit.like(power, [wide], operands).results[0]
             power.results[0].replace_all_uses_with(arith.truncf(kind, result))
         power.erase()
 

@@ -17,7 +17,7 @@ from alcop_mlir.analysis.ir.symbols import name_of
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.target import STATIC_SHARED_LIMIT
 from alcop_mlir.transforms.kernels.launch_buffers import shared_allocations
 
@@ -71,6 +71,6 @@ def _declare(alloc: ir.Operation, function: ir.Operation, number: int) -> None:
         )
     with alloc.location, ir.InsertionPoint(alloc):
         buffer = memref.get_global(kind, name)
-    build.erase_deallocs(alloc.results[0])
+    edit.erase_deallocs(alloc.results[0])
     alloc.results[0].replace_all_uses_with(buffer)
     alloc.erase()

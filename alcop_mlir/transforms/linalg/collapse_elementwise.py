@@ -35,7 +35,7 @@ from alcop_mlir.analysis.linalg.loop_groups import has_dense_parts
 from alcop_mlir.analysis.linalg.view import Operand, linalg_view
 from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
 
@@ -74,7 +74,7 @@ class _Views:
         if not isinstance(memref.type, ir.MemRefType) or len(parts) == memref.type.rank:
             return memref
         if (memref, parts) not in self.made:
-            with build.after(memref):
+            with edit.after(memref):
                 self.made[memref, parts] = collapsed(memref, parts)
         return self.made[memref, parts]
 

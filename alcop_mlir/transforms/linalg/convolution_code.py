@@ -8,7 +8,7 @@ from typing import Any
 from alcop_mlir.analysis.linalg.padding import Padding
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand
 from alcop_mlir.bindings import ir, linalg
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 
 def with_body_of(
@@ -26,7 +26,7 @@ def with_body_of(
     elements = [one.argument for one in operands]
     with ir.InsertionPoint(block):
         mapping = dict(zip(elements, block.arguments, strict=True))
-        linalg.YieldOp(build.inline(view.block, mapping))
+        linalg.YieldOp(edit.inline(view.block, mapping))
     return op
 
 

@@ -47,7 +47,7 @@ from alcop_mlir.bindings import ir, memref
 from alcop_mlir.diagnostics import remark
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 # Ops that take a memref of any layout.
@@ -74,7 +74,7 @@ class DropOffsets(Pass):
                 _write_alignments(function)
                 for argument in _arguments(function):
                     _drop_offset(argument, function)
-                build.write_argument_types(function)
+                edit.write_argument_types(function)
             elif any(map(_offset, _arguments(function))):
                 what = "offsets of its arguments are left unchanged: it is called"
                 remark(function, what)

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.linalg.contractions import structured_ops
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 
@@ -39,7 +39,7 @@ class FillConstants(Pass):
                     constants.append(constant)
                     with ir.InsertionPoint(user), user.location:
                         user.operands[number] = _filled(constant)
-        build.erase_unused(constants)
+        edit.erase_unused(constants)
 
 
 def _splat(value: ir.Value) -> Any | None:

@@ -33,7 +33,7 @@ from alcop_mlir.analysis.linalg.constant_values import (
 )
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 
@@ -60,7 +60,7 @@ class FoldConstants(Pass):
                 _declare(op, name, found)
                 _replace(found, name)
                 known[name] = found.bits
-        build.erase_unused(walk(op, "memref.get_global"))
+        edit.erase_unused(walk(op, "memref.get_global"))
 
 
 def _free_names(module: ir.Operation) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _replace(found: ConstantCopy, name: str) -> None:
     buffer = found.buffer
     for writer in found.writers:
         writer.erase()
-    build.erase_deallocs(buffer)
+    edit.erase_deallocs(buffer)
     alloc = buffer.owner
     with alloc.location, ir.InsertionPoint(alloc):
         buffer.replace_all_uses_with(memref.get_global(buffer.type, name))

@@ -22,7 +22,7 @@ from alcop_mlir.analysis.linalg.view import view_of
 from alcop_mlir.analysis.tensors.row_orders import ANY_MAPS, folds
 from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 _TRANSPOSE = "linalg.transpose"
@@ -40,7 +40,7 @@ class FoldTransposes(Pass):
                 continue
             for number in range(len(view_of(user).inputs)):
                 _read_through(user, number)
-        build.erase_unused(t for t in reversed(transposes) if len(t.results))
+        edit.erase_unused(t for t in reversed(transposes) if len(t.results))
 
 
 def _read_through(user: ir.Operation, number: int) -> None:

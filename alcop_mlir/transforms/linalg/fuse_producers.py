@@ -40,7 +40,7 @@ from alcop_mlir.analysis.linalg.operand_transforms import find_operand_transform
 from alcop_mlir.analysis.linalg.view import Operand, view_of
 from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
@@ -157,9 +157,9 @@ def _fill_body(
     for operand, element in zip(_other_buffers(producer), added, strict=True):
         inside[operand.argument] = element
     with ir.InsertionPoint(block):
-        (known[arguments[number]],) = build.inline(producer.element.block, inside)
+        (known[arguments[number]],) = edit.inline(producer.element.block, inside)
         for op in old.operations:
-            build.clone(op, known)
+            edit.clone(op, known)
 
 
 def _erase(contraction: ir.Operation, producer: OperandProducer) -> None:
@@ -168,8 +168,8 @@ def _erase(contraction: ir.Operation, producer: OperandProducer) -> None:
     contraction.erase()
     producer.element.op.erase()
     left = [use.owner.operation for use in buffer.uses]
-    build.erase_unused([op for op in left if not list(op.results)])
-    build.erase_unused([buffer.owner])
+    edit.erase_unused([op for op in left if not list(op.results)])
+    edit.erase_unused([buffer.owner])
 
 
 def _diagnose(answers: Iterable[OperandProducer | Rejected | None]) -> None:

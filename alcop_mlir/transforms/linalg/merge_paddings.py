@@ -35,7 +35,7 @@ from alcop_mlir.analysis.linalg.elementwise import (
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import arith, ir, linalg, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 
 
@@ -54,7 +54,7 @@ class MergePaddings(Pass):
                     found.write()
                 found.copy.op.erase()
                 found.fill.op.erase()
-                build.erase_unused([found.part])
+                edit.erase_unused([found.part])
 
     def _padding(self, op: ir.Operation) -> _Padding | None:
         """The fill and the copy, where `op` is one into a part of what is filled."""
@@ -126,9 +126,7 @@ class _Padding:
         if self.copy.block is None:
             return elements
         arguments = [one.argument for one in self.copy.inputs]
-        return build.inline(
-            self.copy.block, dict(zip(arguments, elements, strict=True))
-        )
+        return edit.inline(self.copy.block, dict(zip(arguments, elements, strict=True)))
 
 
 def _element(operand: Operand, loops: dict[int | None, ir.Value]) -> Any:

@@ -11,7 +11,7 @@ from alcop_mlir.analysis.linalg.elementwise_chains import Link, composed
 from alcop_mlir.analysis.linalg.view import Loops, Operand
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 
 def merged(link: Link) -> Any:
@@ -108,7 +108,7 @@ def _computed(element: Elementwise, known: dict[Any, Any]) -> Any:
     """The op's result for these arguments; a copy has one argument, and no body."""
     if element.block is None:
         return known[None]
-    (result,) = build.inline(element.block, known)
+    (result,) = edit.inline(element.block, known)
     return result
 
 

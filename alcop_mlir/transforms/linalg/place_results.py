@@ -25,7 +25,7 @@ from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.analysis.ir.updates import IN_PLACE, updated_arguments
 from alcop_mlir.bindings import func, ir, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 
@@ -58,7 +58,7 @@ class PlaceResults(Pass):
             rest = [one for number, one in every if number not in targets]
             op.attributes["res_attrs"] = ir.ArrayAttr.get(rest)
         for number in updates.values():
-            build.set_argument_attribute(op, number, IN_PLACE, None)
+            edit.set_argument_attribute(op, number, IN_PLACE, None)
 
 
 def _write(returned: ir.Operation, targets: Mapping[int, ir.Value]) -> None:

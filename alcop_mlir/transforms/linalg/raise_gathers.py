@@ -34,7 +34,7 @@ from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.row_copies import RowCopy, row_copy
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.transforms.linalg.collapsed_views import collapsed
 
@@ -79,7 +79,7 @@ class RaiseGathers(Pass):
             take.erase()
             _erase_numbers(copy, numbers, indices)
             return
-        build.erase_unused([rows.owner] if rows != copy.rows else [])
+        edit.erase_unused([rows.owner] if rows != copy.rows else [])
 
     def _is_unchanged(self, copy: RowCopy, reader: ir.Operation) -> bool:
         """Whether nothing writes rows, table or indices between the two ops."""
@@ -106,7 +106,7 @@ def _numbers(copy: RowCopy) -> Any:
     with ir.InsertionPoint(block):
         mapping = {copy.argument: block.arguments[0]}
         for one in copy.ops:
-            build.clone(one, mapping)
+            edit.clone(one, mapping)
         linalg.YieldOp([mapping[copy.number]])
     return numbers
 
@@ -115,10 +115,10 @@ def _erase_numbers(copy: RowCopy, numbers: ir.Value, indices: ir.Value) -> None:
     """Undo `_numbers`, and the view of them."""
     if numbers != copy.indices:
         if indices != numbers:
-            build.erase_unused([indices.owner])
+            edit.erase_unused([indices.owner])
         for use in list(numbers.uses):
             use.owner.operation.erase()
-        build.erase_unused([numbers.owner])
+        edit.erase_unused([numbers.owner])
 
 
 def _erase_unread(copy: RowCopy) -> None:

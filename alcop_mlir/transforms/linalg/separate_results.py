@@ -32,7 +32,7 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 _EXPAND = "memref.expand_shape"
@@ -71,7 +71,7 @@ def _allocate_as_returned(value: ir.Value) -> None:
     old = alloc.results[0]
     with alloc.location, ir.InsertionPoint(alloc):
         new = build.alloc(value.type)
-        build.keep_attributes(alloc, new.owner)
+        edit.keep_attributes(alloc, new.owner)
         if reshape.name == _EXPAND:
             view = memref.collapse_shape(old.type, new, groups)
         else:

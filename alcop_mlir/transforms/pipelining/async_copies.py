@@ -9,7 +9,7 @@ from alcop_mlir.analysis.pipelining.copy_forms import CopyForm, copy_form
 from alcop_mlir.analysis.pipelining.moves import ASYNC, TILE, Move
 from alcop_mlir.bindings import ir, nvgpu
 from alcop_mlir.dialects import alcop
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.target import CP_ASYNC_BYPASS_L1_BYTES
 
 _GROUP_MARK = "alcop.group"
@@ -37,7 +37,7 @@ def issue_copy(form: CopyForm, mapping: dict[ir.Value, ir.Value]) -> None:
     A region is copied with all that is in it, and its copies become asynchronous there.
     """
     if form.is_region:
-        _make_asynchronous(build.clone(form.op, mapping))
+        _make_asynchronous(edit.clone(form.op, mapping))
         return
     for move in form.moves:
         _issue(move, mapping)
@@ -57,7 +57,7 @@ def _make_asynchronous(region: ir.Operation) -> None:
         replaced[op] = None
     for op in replaced:
         op.erase()
-    build.erase_unused(m.producer for m in form.moves if _is_left(m))
+    edit.erase_unused(m.producer for m in form.moves if _is_left(m))
 
 
 def _is_left(move: Move) -> bool:
@@ -75,7 +75,7 @@ def _issue(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
     fills with is stored.
     """
     if move.kind == ASYNC:
-        build.clone(move.op, mapping)
+        edit.clone(move.op, mapping)
     elif move.kind == TILE:
         source = mapping.get(move.source, move.source)
         target = mapping.get(move.target, move.target)
@@ -101,7 +101,7 @@ def _issue(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
 
 
 def _store(move: Move, mapping: dict[ir.Value, ir.Value]) -> None:
-    build.clone(move.op, mapping)
+    edit.clone(move.op, mapping)
 
 
 def _issue_thread(move: Move, mapping: dict[Any, Any], guard: Any | None) -> None:

@@ -41,7 +41,7 @@ from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir, memref
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.plan_attributes import write_plan
 
@@ -107,7 +107,7 @@ def _multi_buffer(loop: ir.Operation, targets: list[ir.Value], slots: int) -> No
     with loop.location, ir.InsertionPoint(loop):
         first = build.index(0)
     # A ring counter, as one more carried value.
-    loop = build.with_carried(
+    loop = edit.with_carried(
         loop, [first], lambda counter: [build.cyclic_next(counter[0], slots)]
     )
     slot = list(loops.body(loop).arguments)[-1]
@@ -194,7 +194,7 @@ def _rebind_view(
     inside = loops.is_inside(view, loop)
     point = ir.InsertionPoint(view) if inside else ir.InsertionPoint.after(view_op)
     with view.location, point:
-        copy = build.like(view, [_at_any_offset(old.type)], operands)
+        copy = edit.like(view, [_at_any_offset(old.type)], operands)
     view_op = view_op if inside else copy
     _rebind(uses, copy.results[0], loop, view_op)
     view.erase()

@@ -19,7 +19,7 @@ from alcop_mlir.analysis.ir.loops import body as body_of
 from alcop_mlir.analysis.ir.loops import bounds, init_args, loops_in
 from alcop_mlir.bindings import arith, ir, scf
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 _UNSIGNED = "unsignedCmp"
@@ -52,7 +52,7 @@ def _count_in_index(loop: ir.Operation) -> None:
     with loop.location, ir.InsertionPoint(loop):
         limits = [extend(index, bound) for bound in bounds(loop)]
         new = scf.ForOp(*limits, init_args(loop)).operation
-    build.keep_attributes(loop, new)
+    edit.keep_attributes(loop, new)
     if _UNSIGNED in new.attributes:
         del new.attributes[_UNSIGNED]
     with loop.location, ir.InsertionPoint(body_of(new)):
@@ -60,7 +60,7 @@ def _count_in_index(loop: ir.Operation) -> None:
     counter.replace_all_uses_with(first)
     for old, value in zip(carried, list(body_of(new).arguments)[1:], strict=True):
         old.replace_all_uses_with(value)
-    build.move_ops(block, body_of(new))
+    edit.move_ops(block, body_of(new))
     for old, result in zip(loop.results, new.results, strict=True):
         old.replace_all_uses_with(result)
     loop.erase()

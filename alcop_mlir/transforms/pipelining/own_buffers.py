@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alcop_mlir.analysis.ir import loops, memory
 from alcop_mlir.bindings import ir
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 
 def give_own_buffer(buffer: ir.Value, loop: ir.Operation) -> None:
@@ -24,7 +24,7 @@ def _rebind(old: ir.Value, new: ir.Value, loop: ir.Operation) -> None:
         elif op.name in memory.DERIVED_VIEWS and _is_used_in(op.results[0], loop):
             with op.location, ir.InsertionPoint.after(op):
                 operands = [new, *list(op.operands)[1:]]
-                view = build.like(op, [op.results[0].type], operands)
+                view = edit.like(op, [op.results[0].type], operands)
             _rebind(op.results[0], view.results[0], loop)
 
 

@@ -35,7 +35,7 @@ from alcop_mlir.analysis.ir.slices import captured, sources
 from alcop_mlir.analysis.pipelining.plans.bound_plan import BoundPlan
 from alcop_mlir.analysis.pipelining.plans.plan_dependences import Placed
 from alcop_mlir.bindings import gpu, ir, scf
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
 
 _Values = dict[Any, Any]
@@ -133,7 +133,7 @@ class _Builder:
                 return self._iteration(None, induction, state.like(values)).flat()
 
             new = build.for_loop((lower, upper, step), state.flat(), iteration)
-        build.keep_attributes(self.loop, new.operation)
+        edit.keep_attributes(self.loop, new.operation)
         return new.operation
 
     # -- what is carried -------------------------------------------------------------
@@ -253,7 +253,7 @@ class _Builder:
     def _clone(self, op: Any, values: _Values) -> Any:
         """Copy `op`, and before it what it needs that was not computed yet."""
         self._compute(captured(op), values)
-        return build.clone(op, values)
+        return edit.clone(op, values)
 
     def _compute(self, needed: Iterable[Any], values: _Values) -> None:
         """Copy the ops that `needed` values are computed from."""

@@ -30,7 +30,7 @@ from alcop_mlir.analysis.ir.slices import backward_slice, is_pure
 from alcop_mlir.analysis.pipelining.fetches import use_ends
 from alcop_mlir.bindings import ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.pipelining.stream_state import prefetched_index
 
 
@@ -156,7 +156,7 @@ class _Rotation:
                 exists = build.less(index, upper) if trips is None else number < trips
                 loaded, state, _ = self._iteration(loop, index, state, exists)
                 early += loaded
-        return build.with_carried(loop, [*early, *state], self._following)
+        return edit.with_carried(loop, [*early, *state], self._following)
 
     def _following(self, values: list[Any]) -> list[Any]:
         """Load in the new loop for the later iteration, and use what was loaded early.
@@ -194,7 +194,7 @@ class _Rotation:
             if first in mapping:
                 continue
             if is_pure(op) or first in self.guarded or exists is True:
-                build.clone(op, mapping)
+                edit.clone(op, mapping)
             else:
                 _guarded(op, mapping, exists)
             if not is_pure(op):
@@ -232,7 +232,7 @@ def _guarded(op: ir.Operation, mapping: dict[Any, Any], exists: Any) -> list[Any
     if exists is False:
         values = nothing()
     else:
-        copy = partial(build.clone, op, dict(mapping))
+        copy = partial(edit.clone, op, dict(mapping))
         values = build.branch(exists, lambda: copy().results, nothing, kinds)
     mapping.update(zip(op.results, values, strict=True))
     return values

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.ir.alignment import element_bytes, has_whole_bytes
 from alcop_mlir.analysis.ir.loops import constant, is_loop
 from alcop_mlir.analysis.ir.walk import around
 from alcop_mlir.bindings import ir, memref
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 # Operand number of the shared buffer; its indices follow.
 _ACCESSES = {
@@ -62,7 +62,7 @@ def view_slots(buffer: ir.Value, memory: ir.Value, offset: int) -> None:
         if slot is None and not (access.name in _BY_ROWS and _is_counted(value)):
             continue
         if slot is None and value not in views:
-            with build.after(value):
+            with edit.after(value):
                 views[value] = view(build.add(build.mul(value, size), offset))
         elif slot is not None and slot not in views:
             views[slot] = view(build.index(offset + slot * size))

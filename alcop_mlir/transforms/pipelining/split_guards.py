@@ -44,7 +44,7 @@ from alcop_mlir.analysis.pipelining.guards import (
 )
 from alcop_mlir.bindings import ir, scf
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 
@@ -87,7 +87,7 @@ def _synchronise(part: Part, point: ir.Operation) -> None:
         op.move_before(point)
         if op.name == GROUP:
             with op.location, ir.InsertionPoint(op):
-                group = build.like(op, [op.results[0].type], [])
+                group = edit.like(op, [op.results[0].type], [])
             op.results[0].replace_all_uses_with(group.results[0])
             op.erase()
 

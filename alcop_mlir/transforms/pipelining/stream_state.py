@@ -9,7 +9,7 @@ from typing import Any
 from alcop_mlir.analysis.ir.loops import constant
 from alcop_mlir.analysis.pipelining.flat_body import FlatBody, Node
 from alcop_mlir.bindings import arith, ir
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 _PLAIN = 6  # fields of `Carried` before the fragments
 
@@ -74,7 +74,7 @@ def copy_node(node: Node, mapping: dict[Any, Any]) -> None:
     """Build a copy of an op of the body; its results are added to `mapping`."""
     copy = node.op.clone()
     if node.captured:
-        build.remap(copy, {v: mapping.get(key, key) for v, key in node.captured})
+        edit.remap(copy, {v: mapping.get(key, key) for v, key in node.captured})
     else:
         operands = copy.operands
         for number, key in node.operands:

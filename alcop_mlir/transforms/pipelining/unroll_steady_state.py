@@ -24,7 +24,7 @@ from alcop_mlir.analysis.pipelining.ring_counters import period
 from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.plan_attributes import UNROLL
 
@@ -146,6 +146,6 @@ def _copy_body(
 ) -> list[Any]:
     """A copy of the body at the insertion point; what it yields."""
     arguments = loops.body(loop).arguments
-    return build.inline(
+    return edit.inline(
         loops.body(loop), dict(zip(arguments, [induction, *values], strict=True))
     )

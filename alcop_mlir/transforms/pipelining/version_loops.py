@@ -41,7 +41,7 @@ from alcop_mlir.analysis.pipelining.plans.plan import plan_kernel
 from alcop_mlir.analysis.pipelining.verdicts import SHARED
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.pipelining.own_buffers import give_own_buffer
 
@@ -156,7 +156,7 @@ def _version(
     kinds = [result.type for result in loop.results]
 
     def version(promise: bool) -> list[Any]:
-        copy = build.clone(loop, {})
+        copy = edit.clone(loop, {})
         copy.attributes[NOALIAS] = ir.BoolAttr.get(promise)
         for buffer in buffers if promise else ():
             give_own_buffer(buffer, copy)

@@ -35,7 +35,7 @@ from alcop_mlir.bindings import arith, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass, option
 from alcop_mlir.schedule import WGMMA, Schedule
 from alcop_mlir.target import DEFAULT_TARGET, WARP_SIZE, WARPGROUP, find_target
@@ -163,5 +163,5 @@ def _in_kernel(grid: list[Any], launch: ir.Operation) -> list[Any]:
     ops, _ = backward_slice(values, launch.operation.block)
     for op in ops:
         if op.name.startswith("arith."):
-            build.clone(op, mapped)
+            edit.clone(op, mapped)
     return [mapped.get(one, one) if one in values else one for one in grid]

@@ -18,7 +18,7 @@ from alcop_mlir.analysis.layout.tensor_boxes import ROWS_OF_PATTERN, TensorBoxes
 from alcop_mlir.bindings import arith, ir, llvm, memref, nvgpu, nvvm
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 # Nanoseconds that a try_wait may sleep before it looks again: PTX ISA,
 # mbarrier.try_wait, suspendTimeHint. As CUTLASS has it, beyond any wait.
@@ -56,7 +56,7 @@ def _on_host(value: ir.Value, launch: ir.Operation, known: dict[Any, Any]) -> An
     for operand in captured(owner):
         _on_host(operand, launch, known)
     if value not in known:
-        build.clone(owner.operation, known)
+        edit.clone(owner.operation, known)
     return known[value]
 
 

@@ -22,7 +22,7 @@ from alcop_mlir.analysis.ir.synchronisation import SYNCHRONISATION
 from alcop_mlir.bindings import arith, ir, nvvm
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.roles.role_rings import (
     Ring,
     Signal,
@@ -237,13 +237,13 @@ class ComputingRole:
         turn: the parity of the phase after which it is this group's turn
         """
         for op in self.frame.before:
-            build.clone(op, mapped)
+            edit.clone(op, mapped)
         if self.turns is not None and turn is not None:
             self.turns.wait(turn)
         *results, slot, parity = self._loop(mapped, slot, parity)
         mapped.update(zip(self.frame.loop.results, results, strict=True))
         for op in self.frame.behind:
-            build.clone(op, mapped)
+            edit.clone(op, mapped)
         return [slot, parity]
 
     def _loop(self, mapped: Mapped, slot: ir.Value, parity: ir.Value) -> list[Any]:
@@ -323,7 +323,7 @@ class ComputingRole:
                 results = _unrolled(op, mapped, before_step)
                 mapped.update(zip(op.results, results, strict=True))
             elif op not in self.copies and op.name not in SYNCHRONISATION:
-                build.clone(op, mapped)
+                edit.clone(op, mapped)
         ends = terminator(self.frame.loop).operands
         made = [mapped.get(value, value) for value in ends]
         made[counter] = carried[counter]  # the ring counts
@@ -368,7 +368,7 @@ def _clone_needed(
     needed, _ = backward_slice(list(values), block)
     for op in ops:
         if op in needed and not any(result in mapped for result in op.results):
-            build.clone(op, mapped)
+            edit.clone(op, mapped)
 
 
 def _unrolled(
@@ -387,5 +387,5 @@ def _unrolled(
         before()
         values = [build.index(lower + number * step), *carried]
         own = {**mapped, **dict(zip(body(loop).arguments, values, strict=True))}
-        carried = build.inline(body(loop), own)
+        carried = edit.inline(body(loop), own)
     return carried

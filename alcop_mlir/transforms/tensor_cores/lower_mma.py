@@ -71,7 +71,7 @@ from alcop_mlir.bindings import ir, scf, ub, vector
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tensor_cores.bounds import Bounds, bounds, guarded
@@ -238,7 +238,7 @@ class _Lowering:
         results = list(op.results)
         init_args = self._flat(loops.init_args(op), results)
         loop = scf.ForOp(*loops.bounds(op), init_args)
-        build.keep_attributes(op, loop)
+        edit.keep_attributes(op, loop)
         induction, *carried = list(loops.body(op).arguments)
         induction.replace_all_uses_with(loop.induction_variable)
         with ir.InsertionPoint.at_block_begin(loop.body):
@@ -250,14 +250,14 @@ class _Lowering:
         results = list(op.results)
         kinds = [kind for result in results for kind in self._kinds(result)]
         branch = scf.IfOp(op.operands[0], kinds, has_else=True)
-        build.keep_attributes(op, branch)
+        edit.keep_attributes(op, branch)
         self._learn(results, list(branch.results))
         for old, new in zip(op.regions, branch.regions, strict=True):
             self._move(old.blocks[0], new.blocks[0], results)
 
     def _move(self, old: ir.Block, new: ir.Block, results: list[Any]) -> None:
         """Move and rewrite the ops of a block; yield the fragments of `results`."""
-        build.move_ops(old, new)
+        edit.move_ops(old, new)
         self.block(new)
         end = list(new.operations)[-1].operation
         self.replaced.append(end)
@@ -384,7 +384,7 @@ class _Lowering:
             ]
             converted = convert(op, taken[0])
             if converted is None:
-                converted = build.like(op, [kind], taken).results[0]
+                converted = edit.like(op, [kind], taken).results[0]
             made.append(converted)
         self._hold(result, tuple(made))
 

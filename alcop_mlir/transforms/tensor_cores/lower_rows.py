@@ -35,7 +35,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build, sizes
+from alcop_mlir.passes import build, edit, sizes
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
 
@@ -93,7 +93,7 @@ def _lower(access: ir.Operation, source: ir.Value, order: Rectangles | None) -> 
 
         def there() -> list[Any]:
             operands = [*before, source, *where, column]
-            return list(build.like(access, kinds, operands).results)
+            return list(edit.like(access, kinds, operands).results)
 
         new = there() if exists is None else _if(exists, there, kinds)
     for old, result in zip(access.results, new, strict=True):

@@ -25,7 +25,7 @@ from alcop_mlir.analysis.layout.row_vectors import (
 )
 from alcop_mlir.bindings import ir, scf, ub
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index
 from alcop_mlir.transforms.tensor_cores.row_elements import RowElements, row_key
 
@@ -77,7 +77,7 @@ def carry_rows(
             behind = carried_from(one.op, number)
             old = carried_from(one.op, one.before + place)
             one.set(one.before + place, [elements.of(value, row) for value in behind])
-            build.erase_unused(value.owner for value in old)
+            edit.erase_unused(value.owner for value in old)
     return carriers
 
 
@@ -90,7 +90,7 @@ def drop_vectors(carriers: Sequence[Carrier], elements: RowElements) -> None:
     for one, number in numbered:
         if needed.isdisjoint(one.values(number)):
             _cut(one, number)
-    build.erase_unused(elements.made())
+    edit.erase_unused(elements.made())
 
 
 def _numbers(one: Carrier) -> list[int]:
@@ -131,7 +131,7 @@ def _with_elements(op: ir.Operation, wanted: tuple[tuple[int, Index], ...]) -> C
         return Carrier(_with_yielded(op, kinds), wanted, before)
     with op.location, ir.InsertionPoint(op):
         first = list(map(ub.poison, kinds))
-    wider = build.with_carried(op, first, lambda _: map(ub.poison, kinds))
+    wider = edit.with_carried(op, first, lambda _: map(ub.poison, kinds))
     return Carrier(wider, wanted, before)
 
 
@@ -140,9 +140,9 @@ def _with_yielded(choice: ir.Operation, kinds: Sequence[ir.Type]) -> Any:
     own = [result.type for result in choice.results]
     with choice.location, ir.InsertionPoint(choice):
         wider = scf.IfOp(choice.operands[0], [*own, *kinds], has_else=True).operation
-    build.keep_attributes(choice, wider)
+    edit.keep_attributes(choice, wider)
     for old, new in zip(choice.regions, wider.regions, strict=True):
-        build.move_ops(old.blocks[0], new.blocks[0])
+        edit.move_ops(old.blocks[0], new.blocks[0])
         end = new.blocks[0].operations[-1].operation
         with end.location, ir.InsertionPoint(end):
             scf.YieldOp([*end.operands, *map(ub.poison, kinds)])

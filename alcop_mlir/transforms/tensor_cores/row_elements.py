@@ -24,7 +24,7 @@ from alcop_mlir.analysis.layout.row_vectors import (
     is_vector,
 )
 from alcop_mlir.bindings import arith, ir, ub
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.tensor_cores.copy_offsets import Index
 
 
@@ -69,7 +69,7 @@ class RowElements:
                 return ub.poison(*kinds)
             if op.name in (READ, LOAD):
                 return _loaded(op, row)
-            made = build.like(op, kinds, elements)
+            made = edit.like(op, kinds, elements)
         return made.results[vector.result_number]
 
     def _operand(self, value: ir.Value, row: Index) -> Any:

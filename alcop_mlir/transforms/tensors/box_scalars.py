@@ -32,7 +32,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir, linalg, memref, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
@@ -68,13 +68,13 @@ def _box_all(function: ir.Operation) -> None:
     is_on_memrefs = not on_tensors and any(isinstance(k, ir.MemRefType) for k in kinds)
     with function.location, ir.InsertionPoint.at_block_begin(entry):
         boxes.update((_box(one, is_on_memrefs), one) for one in scalars)
-    build.write_argument_types(function)
+    edit.write_argument_types(function)
     for op in walk(function, enter=lambda one: not one.name.startswith("linalg.")):
         view = linalg_view(op) if op.name.startswith("linalg.") else None
         if view is not None:
             _read_in_body(view, boxes)
     numbers = [one.operation for one in entry.operations if _computes_number(one)]
-    build.erase_unused(reversed(numbers))
+    edit.erase_unused(reversed(numbers))
 
 
 def _box(scalar: Any, is_on_memrefs: bool) -> Any:
@@ -120,11 +120,11 @@ def _read_in_body(view: LinalgView, boxes: dict[Any, Any]) -> None:
     with view.op.location, ir.InsertionPoint(arguments[0].owner):
         for step in steps:
             if step.results[0] not in boxes:
-                build.clone(step, known)
+                edit.clone(step, known)
         for one in scalars:
             if one.value in computed:
                 known[one.argument] = known[one.value]
-        linalg.YieldOp(build.inline(view.block, known))
+        linalg.YieldOp(edit.inline(view.block, known))
     for old, new in zip(view.op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
     view.op.erase()

@@ -40,7 +40,7 @@ from alcop_mlir.analysis.tensors.unit_dimensions import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_of
 
@@ -60,7 +60,7 @@ class DropUnitDimensions(Pass):
                 with generic.location, ir.InsertionPoint(generic):
                     _replace(view, found)
         expanded = walk(op, "tensor.expand_shape")
-        build.erase_unused(reversed(expanded))
+        edit.erase_unused(reversed(expanded))
 
 
 def _replace(view: LinalgView, found: Narrowed) -> None:

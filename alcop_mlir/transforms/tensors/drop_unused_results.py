@@ -30,7 +30,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, view_of
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 
@@ -60,7 +60,7 @@ def _drop_fills(generic: ir.Operation) -> None:
         if fill is not None and output.is_tensor and not output.is_read:
             number = output.argument.arg_number
             generic.operands[number] = fill.operands[1]
-            build.erase_unused([fill])
+            edit.erase_unused([fill])
 
 
 def _needed(view: LinalgView) -> list[int]:
@@ -106,7 +106,7 @@ def _replace(view: LinalgView, kept: Collection[int]) -> None:
         with ir.InsertionPoint(end):
             linalg.YieldOp(yielded)
         end.erase()
-        build.erase_unused(one for one in reversed(_body(view)) if is_pure(one))
+        edit.erase_unused(one for one in reversed(_body(view)) if is_pure(one))
         with ir.InsertionPoint(op):
             made = generic_on_tensors(
                 [one.value for one in view.inputs],

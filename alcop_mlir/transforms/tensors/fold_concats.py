@@ -46,7 +46,7 @@ from alcop_mlir.analysis.tensors.concats import (
 )
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 from alcop_mlir.transforms.tensors.inlining import with_single_uses
@@ -81,7 +81,7 @@ def _fold(concat: ir.Operation) -> None:
         result = whole if stacks else _joined(whole, dimension)
     concat.results[0].replace_all_uses_with(result)
     concat.erase()
-    build.erase_unused(dict.fromkeys(views))
+    edit.erase_unused(dict.fromkeys(views))
     if chooses is _chosen:  # of one value, each part would compute it again
         made = with_single_uses(made)
     whole = made.results[0]
@@ -225,7 +225,7 @@ def _split(op: ir.Operation, loop: int, parts: tuple[int, int]) -> Any:
     op.results[0].replace_all_uses_with(after)
     sources = [made_by(one.value, *_VIEWS) for one in view.operands]
     op.erase()
-    build.erase_unused(dict.fromkeys(filter(None, sources)))
+    edit.erase_unused(dict.fromkeys(filter(None, sources)))
     with_single_uses(split)
     return after
 

@@ -31,7 +31,7 @@ from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
@@ -122,7 +122,7 @@ def _replace(view: LinalgView, padding: _Padding) -> None:
             zip((one.argument for one in kept), block.arguments, strict=True)
         )
         elements[operand.argument] = _element(operand, padding)
-        linalg.YieldOp(build.inline(view.block, elements))
+        linalg.YieldOp(edit.inline(view.block, elements))
     for old, new in zip(view.op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
     view.op.erase()

@@ -7,7 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.linalg.view import LinalgView
 from alcop_mlir.bindings import ir, linalg, tensor
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 
 def empty_like(value: ir.Value, element: ir.Type) -> Any:
@@ -52,7 +52,7 @@ def generic_on_tensors(
 
 def keep_marks(op: ir.Operation, made: ir.Operation) -> None:
     """Give an op that replaces `op` the attributes of this project."""
-    for name, attribute in build.attributes(op).items():
+    for name, attribute in edit.attributes(op).items():
         if name.startswith("alcop."):
             made.attributes[name] = attribute
 

@@ -36,7 +36,7 @@ from alcop_mlir.analysis.tensors.gathered_elements import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
@@ -91,10 +91,10 @@ def _compute(found: LookUp) -> None:
         }
         for op in walk(maker.op, INDEX):
             known[op.results[0]] = index_of[op.attributes["dim"].value]
-        (element,) = build.inline(maker.block, known)
+        (element,) = edit.inline(maker.block, known)
     extract.results[0].replace_all_uses_with(element)
     extract.erase()
-    build.erase_unused([maker.op])
+    edit.erase_unused([maker.op])
 
 
 def _loops(extract: ir.Operation) -> list[int] | None:
@@ -144,7 +144,7 @@ def _read_as_inputs(view: LinalgView, extracts: list[Any]) -> None:
             for one, argument in zip(extracts, arguments[count:], strict=False)
         }
         with ir.InsertionPoint(block):
-            linalg.YieldOp(build.inline(view.block, known))
+            linalg.YieldOp(edit.inline(view.block, known))
     keep_marks(view.op, made)
     for old, new in zip(view.op.results, made.results, strict=True):
         old.replace_all_uses_with(new)

@@ -18,7 +18,7 @@ from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
 from alcop_mlir.bindings import ir, linalg
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 
 _MOST_OPS = 64  # of a body
@@ -105,7 +105,7 @@ def _inlined(view: LinalgView, operand: Operand, producer: LinalgView) -> Any:
     for old, new in zip(view.op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
     view.op.erase()
-    build.erase_unused([producer.op])
+    edit.erase_unused([producer.op])
     return made
 
 
@@ -133,8 +133,8 @@ def _write_body(
         inner[index.results[0]] = (
             build.index(0) if loop is None else linalg.IndexOp(loop).result
         )
-    (mapping[operand.argument],) = build.inline(producer.block, inner)
+    (mapping[operand.argument],) = edit.inline(producer.block, inner)
     results = rest[len(sources) :]
     for one, argument in zip(view.outputs, results, strict=True):
         mapping[one.argument] = argument
-    linalg.YieldOp(build.inline(view.block, mapping))
+    linalg.YieldOp(edit.inline(view.block, mapping))

@@ -8,7 +8,7 @@ from alcop_mlir.analysis.linalg.interleaved_columns import GROUP, interleaved_co
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, view_of
 from alcop_mlir.analysis.tensors.side_by_side import Interleaving
 from alcop_mlir.bindings import ir, linalg, tensor
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.transforms.tensors.generic_ops import generalized
 from alcop_mlir.transforms.tensors.inlining import with_ops
 
@@ -32,7 +32,7 @@ def interleave(found: Interleaving) -> None:
     fills = [one.outputs[0].value.owner for one in found.views]
     empties = [one.operands[1].owner for one in fills]
     contractions = [one.op for one in found.views]
-    build.erase_unused(dict.fromkeys([*contractions, *fills, *empties]))
+    edit.erase_unused(dict.fromkeys([*contractions, *fills, *empties]))
 
 
 def _in_turn(weights: list[ir.Value], dimension: int) -> Any:

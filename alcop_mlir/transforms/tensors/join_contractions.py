@@ -49,7 +49,7 @@ from alcop_mlir.analysis.tensors.side_by_side import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.interleaved_contractions import interleave
 
@@ -89,7 +89,7 @@ def _join(join: Join) -> None:
     inits = [made for view in views for made in _made_for(view.outputs[0].value)]
     for view in views:
         view.op.erase()
-    build.erase_unused(dict.fromkeys(inits))
+    edit.erase_unused(dict.fromkeys(inits))
 
 
 def _made_for(init: ir.Value) -> list[Any]:

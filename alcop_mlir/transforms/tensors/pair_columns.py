@@ -47,7 +47,7 @@ from alcop_mlir.analysis.tensors.column_pairs import (
 from alcop_mlir.analysis.tensors.linear_indices import VIEWS
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 from alcop_mlir.transforms.tensors.static_views import (
@@ -80,7 +80,7 @@ def _pair(found: Pairing) -> None:
     for op in found.needed:  # as a kernel, which must have run before
         if contraction.is_before_in_block(op):
             op.move_before(contraction)
-    with found.rotations[0].view.op.location, build.after(found.columns):
+    with found.rotations[0].view.op.location, edit.after(found.columns):
         made = _Turning(found).built()
         users = [use.owner.operation for use in found.columns.uses]
         whole = _without_parts(made)
@@ -153,7 +153,7 @@ class _Turning:
         for op in view.block.operations:
             if op.operation.name == "linalg.index":
                 known[op.operation.results[0]] = linalg.IndexOp(self.rank - 2).result
-        (rotated,) = build.inline(view.block, known)
+        (rotated,) = edit.inline(view.block, known)
         if not self.found.passes:
             return rotated
         block = linalg.IndexOp(self.rank - 3).result
@@ -219,7 +219,7 @@ def _replace_rotation(one: Rotation, whole: ir.Value, is_free: bool) -> None:
     sources = [made for operand in one.view.operands for made in _views(operand.value)]
     op.erase()
     # A view of views comes last.
-    build.erase_unused(list(dict.fromkeys(reversed(sources)))[::-1])
+    edit.erase_unused(list(dict.fromkeys(reversed(sources)))[::-1])
 
 
 def _views(value: ir.Value) -> list[Any]:

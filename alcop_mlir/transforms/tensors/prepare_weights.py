@@ -39,7 +39,7 @@ from alcop_mlir.analysis.tensors.weights import (
 from alcop_mlir.bindings import func, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 
 
@@ -92,7 +92,7 @@ def _make(function: ir.Operation, name: str, found: Preparation) -> None:
     known = dict(zip(weights, body.arguments, strict=True))
     with ir.InsertionPoint(body):
         for op in found.ops:
-            build.clone(op, known)
+            edit.clone(op, known)
         func.ReturnOp([known[one] for one in found.results])
 
 
@@ -103,7 +103,7 @@ def _use(function: ir.Operation, name: str, found: Preparation) -> None:
     for result in found.results:
         argument = block.add_argument(result.type, result.owner.operation.location)
         result.replace_all_uses_with(argument)
-    build.erase_unused(reversed(found.ops))
+    edit.erase_unused(reversed(found.ops))
     kinds = [argument.type for argument in block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(
         ir.FunctionType.get(kinds, old.results)

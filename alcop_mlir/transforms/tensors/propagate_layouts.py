@@ -46,7 +46,7 @@ from alcop_mlir.analysis.tensors.layouts import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, size_of
 
@@ -124,7 +124,7 @@ class _Block:
         kind = _kind(op.results[0], order)
         if op.name == "tensor.pad":
             return _padded(op, kind, self._in_order(op.operands[0], order), order)
-        made = build.like(op, [kind], [self._in_order(n, order) for n in op.operands])
+        made = edit.like(op, [kind], [self._in_order(n, order) for n in op.operands])
         _set_number(made, order.index(op.attributes["dim"].value))
         return made
 
@@ -143,7 +143,7 @@ class _Block:
         if order != planned:
             return _transposed(value, order)
         if value not in self.moved:
-            with build.after(value):
+            with edit.after(value):
                 self.moved[value] = _transposed(value, order)
         return self.moved[value]
 
@@ -152,7 +152,7 @@ class _Block:
         if not any(True for _ in result.uses):
             return
         moved, order = self.moved[result], self.orders[result]
-        with build.after(moved):
+        with edit.after(moved):
             back = _transposed(moved, _inverse(order))
         result.replace_all_uses_with(back)
 

@@ -31,7 +31,7 @@ from alcop_mlir.analysis.linalg.view import linalg_view
 from alcop_mlir.analysis.tensors.extensions import Extension, find_extension
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import (
     empty_like,
@@ -65,7 +65,7 @@ class SinkExtensions(Pass):
                 widening += _sink_below(one)
             elif one.name.startswith("linalg.") and one.name not in _NO_READERS:
                 widening += _read_through(one)
-        build.erase_unused(reversed(list(dict.fromkeys(widening))))
+        edit.erase_unused(reversed(list(dict.fromkeys(widening))))
 
 
 def _sink_below(move: ir.Operation) -> list[Any]:
@@ -86,7 +86,7 @@ def _sink_below(move: ir.Operation) -> list[Any]:
         with ir.InsertionPoint(block):
             known = {found.argument: block.arguments[0]}
             for cast in found.casts:
-                build.clone(cast, known)
+                edit.clone(cast, known)
             linalg.YieldOp([known[found.casts[-1].results[0]]])
     wide.replace_all_uses_with(made.results[0])
     move.erase()
@@ -102,7 +102,7 @@ def _moved(move: ir.Operation, source: ir.Value) -> Any:
         order = list(move.attributes["permutation"])
         made = linalg.transpose(source, outs=[empty], permutation=order)
         return made.operation.results[0]
-    return build.like(move, [kind], [source, *list(move.operands)[1:]]).results[0]
+    return edit.like(move, [kind], [source, *list(move.operands)[1:]]).results[0]
 
 
 def _read_through(op: ir.Operation) -> list[Any]:
@@ -141,5 +141,5 @@ def _widen(block: ir.Block, number: int, extension: Extension) -> None:
     argument.set_type(extension.argument.type)
     known = {extension.argument: argument}
     with ir.InsertionPoint.at_block_begin(block):
-        casts = [build.clone(cast, known) for cast in extension.casts]
+        casts = [edit.clone(cast, known) for cast in extension.casts]
     argument.replace_all_uses_except(casts[-1].results[0], casts[0].operation)

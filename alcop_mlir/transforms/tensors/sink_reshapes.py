@@ -38,7 +38,7 @@ from alcop_mlir.analysis.tensors.expanded_loops import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
@@ -60,7 +60,7 @@ class SinkReshapes(Pass):
                 with generic.location, ir.InsertionPoint(generic):
                     _replace(view, found)
         reshapes = walk(op, EXPAND, "tensor.collapse_shape")
-        build.erase_unused(reversed(reshapes))
+        edit.erase_unused(reversed(reshapes))
 
 
 def _replace(view: LinalgView, found: CollapsedOp) -> None:

@@ -46,7 +46,7 @@ from alcop_mlir.analysis.tensors.row_orders import (
 )
 from alcop_mlir.bindings import ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 _PLACES = ("offsets", "sizes", "strides")  # of a slice
@@ -64,7 +64,7 @@ class SinkTransposes(Pass):
                 with one.location, ir.InsertionPoint(one):
                     _RULES.get(one.name, _sink_all)(one)
         unused = walk(op, COLLAPSE, EXPAND, TRANSPOSE, SLICE)
-        build.erase_unused(one for one in reversed(unused) if len(one.results))
+        edit.erase_unused(one for one in reversed(unused) if len(one.results))
 
 
 def _sink_all(op: ir.Operation) -> None:

@@ -54,7 +54,7 @@ from alcop_mlir.analysis.tensors.unpacking import (
 from alcop_mlir.analysis.tensors.weights import weights_of
 from alcop_mlir.bindings import arith, ir, linalg, tensor
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors, keep_marks
 
@@ -244,7 +244,7 @@ class _Sinking:
         with ir.InsertionPoint(block):
             self._multiply(block, value, order)
         self.view.op.results[0].replace_all_uses_with(made.results[0])
-        build.erase_unused([self.view.op])
+        edit.erase_unused([self.view.op])
 
     def _maps(self, given: list[Any], forms: list[int]) -> list[ir.AffineMap]:
         """The indexing maps of the packed tensor and of the others."""
@@ -272,7 +272,7 @@ class _Sinking:
         }
         inside[self.view.inputs[self.number].argument] = _computed(value, known)
         inside[self.view.outputs[0].argument] = arguments[-1]
-        linalg.YieldOp(build.inline(self.view.block, inside))
+        linalg.YieldOp(edit.inline(self.view.block, inside))
 
 
 def _nibble(byte: ir.Value, k: int) -> Any:
@@ -295,7 +295,7 @@ def _computed(value: Value, known: dict[Any, Any]) -> Any:
         return converted
     operands = [_computed(one, known) for one in value.operands]
     inside = dict(zip(value.block.arguments, operands, strict=False))
-    (result,) = build.inline(value.block, inside)
+    (result,) = edit.inline(value.block, inside)
     return result
 
 

@@ -27,7 +27,7 @@ from alcop_mlir.bindings import ir
 from alcop_mlir.errors import PassError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.passes.base import Pass
-from alcop_mlir.passes.build import set_argument_attribute
+from alcop_mlir.passes.edit import set_argument_attribute
 from alcop_mlir.transforms.tensors.generic_ops import generic_on_tensors
 from alcop_mlir.transforms.tensors.inlining import with_integers
 

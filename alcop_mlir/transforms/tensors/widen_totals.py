@@ -27,7 +27,7 @@ from alcop_mlir.analysis.ir.loops import defining_op, filled
 from alcop_mlir.analysis.ir.walk import walk
 from alcop_mlir.analysis.linalg.view import LinalgView, linalg_view
 from alcop_mlir.bindings import arith, ir, linalg
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.transforms.tensors.generic_ops import (
     empty_like,
@@ -100,7 +100,7 @@ def _add_up(view: LinalgView, made: ir.Operation) -> None:
     known = dict(zip(view.block.arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
         for op in own:
-            build.clone(op, known)
+            edit.clone(op, known)
         term = _term(view)
         extended = arith.extf(wide, known.get(term, term))
         total = arith.addf(

@@ -78,7 +78,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import NOALIAS, Pass, option
 from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.transforms.tiling.tiled_contractions import input_buffers
@@ -219,7 +219,7 @@ def _branch(group: _Group, ways: Sequence[_Way]) -> None:
     for op in reversed(group.ops):
         op.erase()
     for alloc in group.allocs:
-        build.erase_deallocs(alloc.results[0])
+        edit.erase_deallocs(alloc.results[0])
         alloc.erase()
 
 
@@ -268,7 +268,7 @@ def _build(
     """Copies of the ops of the group, with the promises of the variant."""
     mapping: dict[Any, Any] = {}
     for alloc in group.allocs:
-        build.clone(alloc, mapping)
+        edit.clone(alloc, mapping)
     for buffer in dict.fromkeys((*group.inputs, *group.outputs, *group.others)):
         value, promised = buffer[0], math.gcd(variant.row_bytes, guard.rows(buffer))
         if promised == 1:
@@ -281,13 +281,13 @@ def _build(
         elif made_by(value, _ALLOC) is not None:
             _promise(mapping[value], promised)
     for op in group.ops:
-        copy = build.clone(op, mapping)
+        copy = edit.clone(op, mapping)
         if op == group.contraction:
             _schedule(copy, variant, guard, mark)
     for alloc in group.allocs:
         for use in alloc.results[0].uses:
             if use.owner.operation.name == "memref.dealloc":
-                build.clone(use.owner, mapping)
+                edit.clone(use.owner, mapping)
 
 
 def _has_open_rows(kind: ir.Type) -> bool:

@@ -58,7 +58,7 @@ from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL, combining_op
 from alcop_mlir.bindings import arith, ir, memref
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tiling.nest_elements import (
@@ -226,7 +226,7 @@ class _NestCode:
                 mapping[operand.argument] = element_of(operand, index_of)
         for op in walk(self.nest.op, "linalg.index"):
             mapping[op.results[0]] = index_of[op.attributes["dim"].value]
-        return build.inline(self.nest.block, mapping)
+        return edit.inline(self.nest.block, mapping)
 
 
 def _kernel_name(nest: Nest) -> str:
@@ -258,7 +258,7 @@ def _launch_parallel(op: ir.Operation) -> None:
     _, upper, _ = _bounds(op)
 
     def element(point: list[ir.Value]) -> None:
-        build.inline(block, dict(zip(block.arguments, point, strict=True)))
+        edit.inline(block, dict(zip(block.arguments, point, strict=True)))
 
     known = [constant(value) for value in upper]
     sizes = [u if k is None else k for u, k in zip(upper, known, strict=True)]

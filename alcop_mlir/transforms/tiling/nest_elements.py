@@ -11,7 +11,7 @@ from alcop_mlir.analysis.linalg.loop_nests import Nest
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import affine, arith, ir, memref
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.target import WARP_SIZE
 
 
@@ -50,7 +50,7 @@ def loop_sizes(nest: Nest) -> list[Any]:
 def combined(combine: ir.Operation, left: ir.Value, right: ir.Value) -> Any:
     """`combine` on two other values."""
     mapping = dict(zip(combine.operands, (left, right), strict=True))
-    return build.clone(combine, mapping).results[0]
+    return edit.clone(combine, mapping).results[0]
 
 
 def combined_by_warp(combine: ir.Operation, part: ir.Value) -> Any:
@@ -108,7 +108,7 @@ class SomeElements:
             if operand.argument in arguments
         }
         for op in ops:
-            build.clone(op, mapping)
+            edit.clone(op, mapping)
         found = mapping.get(number, number)
         kind = ir.IndexType.get()
         return found if found.type == kind else arith.index_cast(kind, found)
@@ -126,7 +126,7 @@ class SomeElements:
             mapping[op.results[0]] = index_of[op.attributes["dim"].value]
         # What chooses needs the old value, and is not copied.
         mapping[self.kept.select.results[0]] = condition
-        build.inline(self.nest.block, mapping)
+        edit.inline(self.nest.block, mapping)
         new = one if self.kept.is_new else other
         indices = indices_of(output, index_of)
 

@@ -20,7 +20,7 @@ from alcop_mlir.analysis.rows.row_groups import RowGroup
 from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.row_sources import RowSources, Source, row_sources
 from alcop_mlir.bindings import arith, gpu, ir, memref
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.target import WARP_SIZE
 from alcop_mlir.transforms.tiling import row_parts
 from alcop_mlir.transforms.tiling.nest_elements import element_of, indices_of
@@ -166,7 +166,7 @@ class RowCode:
             ((_, elements),) = inputs
             return [_one(elements, position)]
         iteration = self._iteration(member, inputs, part, position)
-        return build.inline(member.nest.block, iteration.mapping)
+        return edit.inline(member.nest.block, iteration.mapping)
 
     def _iteration(
         self,

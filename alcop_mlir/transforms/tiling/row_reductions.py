@@ -17,7 +17,7 @@ from alcop_mlir.analysis.rows.row_members import Member
 from alcop_mlir.analysis.rows.warp_reductions import NEUTRAL
 from alcop_mlir.bindings import arith, ir
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.transforms.tiling.nest_elements import combined
 
 Values = list[Any]
@@ -220,7 +220,7 @@ def body(member: Member, one: Iteration, accumulators: Sequence[ir.Value]) -> Va
     """What the body of a member yields, of its outputs so far."""
     arguments = [output.argument for output in member.nest.outputs]
     mapping = one.mapping | dict(zip(arguments, accumulators, strict=True))
-    return build.inline(member.nest.block, mapping)
+    return edit.inline(member.nest.block, mapping)
 
 
 def inlined(member: Member, values: Values, mapping: dict[Any, Any]) -> Values:
@@ -228,5 +228,5 @@ def inlined(member: Member, values: Values, mapping: dict[Any, Any]) -> Values:
     mapping = dict(mapping)
     ops, _ = backward_slice(values, member.nest.block, mapping)
     for op in ops:
-        build.clone(op, mapping)
+        edit.clone(op, mapping)
     return [mapping.get(value, value) for value in values]

@@ -28,7 +28,7 @@ from alcop_mlir.analysis.linalg.contractions import classify, structured_ops
 from alcop_mlir.analysis.linalg.view import LinalgView, Operand, linalg_view
 from alcop_mlir.bindings import ir, linalg
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass, option
 
 
@@ -132,8 +132,8 @@ def _copied(read: _TableRead) -> tuple[Any, Any]:
                 place = places[op.attributes["dim"].value]
                 mapping[op.results[0]] = linalg.IndexOp(place).result
             else:
-                build.clone(op, mapping)
-        build.clone(read.load, mapping)
+                edit.clone(op, mapping)
+        edit.clone(read.load, mapping)
         linalg.YieldOp([mapping[read.load.results[0]]])
     return rows, copy
 
@@ -154,8 +154,8 @@ def _reader(read: _TableRead, rows: ir.Value) -> Any:
     for op in read.ops:  # which are not copied
         mapping[op.results[0]] = row
     with ir.InsertionPoint(block):
-        linalg.YieldOp(build.inline(view.block, mapping))
-    for name, attribute in build.attributes(view.op).items():
+        linalg.YieldOp(edit.inline(view.block, mapping))
+    for name, attribute in edit.attributes(view.op).items():
         if name.startswith("alcop."):
             made.attributes[name] = attribute
     return made

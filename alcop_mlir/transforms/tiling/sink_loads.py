@@ -26,7 +26,7 @@ from alcop_mlir.analysis.ir.walk import around, host_blocks
 from alcop_mlir.bindings import ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import edit
 from alcop_mlir.passes.base import Pass
 
 _LAUNCH = "gpu.launch"
@@ -45,7 +45,7 @@ class SinkLoads(Pass):
             for load in reversed(loads):  # an index may be another load's result
                 for launch in _launches_using(load):
                     _sink(load, launch)
-            build.erase_unused(reversed(loads))
+            edit.erase_unused(reversed(loads))
 
 
 def _launches_using(load: ir.Operation) -> list[Any]:
@@ -65,7 +65,7 @@ def _sink(load: ir.Operation, launch: ir.Operation) -> None:
     (body,) = launch.regions[0].blocks
     with ir.InsertionPoint.at_block_begin(body), load.location:
         copy = load.clone(ip=ir.InsertionPoint.current)
-    build.remap(launch, {load.results[0]: copy.results[0]})
+    edit.remap(launch, {load.results[0]: copy.results[0]})
 
 
 def _writer_between(load: ir.Operation, launch: ir.Operation) -> Any | None:

@@ -61,7 +61,7 @@ from alcop_mlir.dialects import alcop
 from alcop_mlir.dialects.values import to_attribute
 from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.target import CP_ASYNC_BYTES
 from alcop_mlir.transforms.linalg.matrices import Size, loop_sizes
@@ -204,7 +204,7 @@ def _multiply(
     mapping = dict(zip([*read, body.arguments[-1]], arguments, strict=True))
     for transform in transforms:
         for op in transform.ops:
-            build.clone(op, mapping)
+            edit.clone(op, mapping)
     total = arguments[-1]
     left, right = (
         _widened(mapping[transform.value], total.type) for transform in transforms

@@ -27,7 +27,7 @@ from alcop_mlir.analysis.linalg.interleaved_columns import (
 from alcop_mlir.analysis.linalg.view import Operand
 from alcop_mlir.bindings import affine, arith, ir, memref, vector
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.target import MMA_F16_SHAPE
 from alcop_mlir.transforms.linalg.matrices import view
 from alcop_mlir.transforms.tiling.tile_access import TileWindow, transfer_map
@@ -217,7 +217,7 @@ class _Turn:
                 own = {element.rank - 3: self.block, element.rank - 2: number}
                 known[op.results[0]] = own[op.attributes["dim"].value]
             elif _is_scalar(op, known):
-                build.clone(op, known)
+                edit.clone(op, known)
             elif op.results[0] not in known:
                 compute([op], shape, known)
         result = as_vector(end.operands[0], shape, known)

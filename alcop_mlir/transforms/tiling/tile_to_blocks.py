@@ -65,7 +65,7 @@ from alcop_mlir.analysis.ir.memory import root
 from alcop_mlir.bindings import gpu, ir
 from alcop_mlir.dialects import alcop
 from alcop_mlir.frozen import frozen
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 from alcop_mlir.passes.base import Pass
 from alcop_mlir.rectangles import Rectangles
 from alcop_mlir.target import WARP_SIZE
@@ -117,11 +117,11 @@ def _erase(contraction: TiledContraction) -> None:
         if buffer not in needed:
             whole = root(buffer)  # of which it may be a view
             if whole != buffer:
-                build.erase_unused([buffer.owner])
-            build.erase_deallocs(whole)
-            build.erase_unused([whole.owner])
+                edit.erase_unused([buffer.owner])
+            edit.erase_deallocs(whole)
+            edit.erase_unused([whole.owner])
     found = (never_made(one.value) for one in contraction.operands)
-    build.erase_unused({op for op in found if op is not None})
+    edit.erase_unused({op for op in found if op is not None})
 
 
 def _launch(contraction: TiledContraction, sizes: dict[str, Size]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from alcop_mlir.analysis.ir.loops import made_by
 from alcop_mlir.bindings import arith, ir, vector
-from alcop_mlir.passes import build
+from alcop_mlir.passes import build, edit
 
 
 def compute(
@@ -24,7 +24,7 @@ def compute(
             continue  # made where it is used
         operands = [as_vector(value, shape, known) for value in operation.operands]
         kinds = [ir.VectorType.get(shape, r.type) for r in operation.results]
-        made = build.like(operation, kinds, operands)
+        made = edit.like(operation, kinds, operands)
         known.update(zip(operation.results, made.results, strict=True))
 
 
