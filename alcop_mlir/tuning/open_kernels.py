@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Copies, Resources
 from alcop_mlir.schedule import (
@@ -100,10 +100,10 @@ class Kernels:
         if schedule.split_k > 1 and (self.is_narrow or self.problem.op != "matmul"):
             return None
         try:
-            resources.check_k_step(schedule, size, self.problem.dtypes[0])
+            schedule_checks.check_k_step(schedule, size, self.problem.dtypes[0])
             if self.problem.taps is not None:
                 k, taps = self.problem.k[1], self.problem.taps
-                resources.check_split(schedule, k, size, False, taps)
+                schedule_checks.check_split(schedule, k, size, False, taps)
             return resources.cost(schedule, self.target, size, copies=self.copies)
         except ConfigError:
             return None

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from alcop_mlir import hardware, resources
+from alcop_mlir import hardware, resources, schedule_checks
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError, check_known
 from alcop_mlir.rectangles import Rectangles
@@ -90,10 +90,10 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> Resources:
     """What `schedule` costs; ConfigError where it does not fit type or target."""
     if problem.chain is not None:
         return chain_schedule.check(problem, schedule, target)
-    resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
+    schedule_checks.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
     _check_split(problem, schedule)
-    resources.check_sweeps(schedule, problem.k, problem.taps)
-    resources.check_rectangle(schedule, problem.places)
+    schedule_checks.check_sweeps(schedule, problem.k, problem.taps)
+    schedule_checks.check_rectangle(schedule, problem.places)
     warpgroup_space.check(problem, schedule, target)
     return cost_as_given(problem, schedule, target)
 
@@ -253,7 +253,7 @@ class _Variants:
         for one in self._space.sweeps:
             schedule = _with_step(block_k).changed(sweeps=one)
             with contextlib.suppress(ConfigError):
-                resources.check_sweeps(schedule, problem.k, problem.taps)
+                schedule_checks.check_sweeps(schedule, problem.k, problem.taps)
                 found += [one] if one > 1 else []
         return found
 
@@ -277,7 +277,7 @@ def _fills(problem: Problem, block_m: int, width: int) -> bool:
 
 def _check_split(problem: Problem, schedule: Schedule) -> None:
     size, is_batched = problem.element_bytes, problem.is_batched
-    resources.check_split(schedule, problem.k, size, is_batched, problem.taps)
+    schedule_checks.check_split(schedule, problem.k, size, is_batched, problem.taps)
 
 
 def _shared_stages(problem: Problem, space: Space, block_k: int) -> list[int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import Target
 from alcop_mlir.tuning.candidates import BoolArray, Candidates, FloatArray, IntArray
@@ -83,7 +83,7 @@ def conditions(variant: ScheduleVariant, element_bytes: int) -> list[Condition]:
     for limit in variant.limits:
         found += _limited(limit)
     if variant.schedule.split_k > 1:
-        part = resources.split_step(variant.schedule, element_bytes)
+        part = schedule_checks.split_step(variant.schedule, element_bytes)
         text = f"K is a multiple of {part}"
         found.append(Condition(text, lambda some: some.product("k") % part == 0))
     return found

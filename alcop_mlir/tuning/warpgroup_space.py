@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.element_types import EIGHT_BIT_FLOATS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Resources
@@ -75,7 +75,7 @@ def check(problem: Problem, schedule: Schedule, target: Target) -> None:
             f"schedule '{schedule}' is for wgmma, which does not multiply {problem} as "
             "memory holds it"
         )
-    resources.check_cluster(schedule, problem.m)
+    schedule_checks.check_cluster(schedule, problem.m)
 
 
 def schedules(problem: Problem, target: Target) -> Iterator[tuple[Schedule, Resources]]:
@@ -86,7 +86,7 @@ def schedules(problem: Problem, target: Target) -> Iterator[tuple[Schedule, Reso
         for schedule in _with_tile(problem, target, tile, rows):
             for one in _variants(problem, schedule, target):
                 with contextlib.suppress(ConfigError):
-                    resources.check_cluster(one, problem.m)
+                    schedule_checks.check_cluster(one, problem.m)
                     yield one, resources.cost(one, target, problem.element_bytes)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
@@ -245,7 +245,9 @@ def _splits(schedule: Schedule, spec: Spec) -> bool:
     assert spec.shape is not None
     k = spec.shape[3]
     try:
-        resources.check_split(schedule, k, BYTES[spec.operand], spec.op != "matmul")
+        schedule_checks.check_split(
+            schedule, k, BYTES[spec.operand], spec.op != "matmul"
+        )
     except ConfigError:
         return False
     return k >= schedule.split_k * _LEAST_PART

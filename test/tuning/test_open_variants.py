@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tuning_cases import CUDA, TARGET, record
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.resources import Copies
 from alcop_mlir.schedule import Schedule
@@ -101,7 +101,7 @@ def test_each_is_legal_and_the_last_is_for_all_sizes(problem: OpenProblem) -> No
         schedule = variant.schedule
         copied = copies(problem, variant.row_bytes)
         resources.cost(schedule, TARGET, problem.element_bytes, copies=copied)
-        resources.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
+        schedule_checks.check_k_step(schedule, problem.element_bytes, problem.dtypes[0])
         assert schedule.split_k == 1 or problem.op == "matmul"
         assert not copied.are_narrow or schedule.split_k == 1
         for limit in variant.limits:

@@ -58,7 +58,7 @@ LINALG = f"{IR} analysis.linalg.*"
 LAYOUT = f"{IR} analysis.layout.*"
 ANALYSIS = (
     "bindings diagnostics target element_types schedule variants taps rectangles "
-    "resources errors dialects.*"
+    "resources schedule_checks errors dialects.*"
 )
 REFERENCE = "errors codec element_types polynomials extents manifest.names reference.*"
 # What a function computes, as data.
@@ -110,6 +110,7 @@ RULES = {
     "taps": Rule("codec"),
     "rectangles": Rule(),
     "resources": Rule("errors target schedule taps"),
+    "schedule_checks": Rule("errors target schedule taps"),
     "bindings": Rule("errors knobs"),
     "light_dialects": Rule(),
     "light_dialects.*": Rule("bindings"),
@@ -154,7 +155,7 @@ RULES = {
         f"{TRANSFORMS} verifier.* transforms.pipelining.*", never=PASSES
     ),
     "transforms.roles.*": Rule(
-        f"{TRANSFORMS} resources transforms.pipelining.plan_attributes "
+        f"{TRANSFORMS} resources schedule_checks transforms.pipelining.plan_attributes "
         "transforms.roles.*",
         never=PASSES,
     ),
@@ -204,7 +205,7 @@ RULES = {
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target hardware element_types resources "
-        "errors codec knobs limits files archives tuning.*"
+        "schedule_checks errors codec knobs limits files archives tuning.*"
     ),
     "compilation.certification": Rule(f"{COMPILATION} certificate.* checker.*"),
     "compilation.*": Rule(COMPILATION),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from alcop_mlir import resources
+from alcop_mlir import schedule_checks
 from alcop_mlir.analysis.ir.alignment import (
     BASE_ALIGNMENT,
     base_alignment,
@@ -143,7 +143,7 @@ def find_guard(
         for buffer in buffers if variant.row_bytes > 1 else ():
             guard.rows(buffer, variant.row_bytes)
         least = min(element_bytes(memref.type) for memref, _ in inputs)
-        guard.parts(resources.split_step(variant.schedule, least))
+        guard.parts(schedule_checks.split_step(variant.schedule, least))
     except _NeverTrueError:
         return None
     limits, positive = tuple(guard.limits), tuple(guard.positive)

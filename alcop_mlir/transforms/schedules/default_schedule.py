@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from alcop_mlir import resources
+from alcop_mlir import resources, schedule_checks
 from alcop_mlir.analysis.linalg.contractions import Contraction, as_in_memory
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.frozen import frozen
@@ -223,7 +223,7 @@ class _Choice:
     def check(self, schedule: Schedule) -> None:
         """ConfigError where `schedule` does not fit the inputs' type or the target."""
         size, dtype = self.contraction.element_bytes, self.contraction.lhs_type
-        resources.check_k_step(schedule, size, dtype)
+        schedule_checks.check_k_step(schedule, size, dtype)
         self._cost(schedule)
         self._check_split(schedule)
         contraction = self.contraction
@@ -233,9 +233,9 @@ class _Choice:
                 f"K step of {schedule.block[2]}, and scales of groups of {lengths} "
                 "along K: expected a step that divides the length, or a multiple of it"
             )
-        resources.check_sweeps(schedule, contraction.k, contraction.taps)
-        resources.check_rectangle(schedule, contraction.places)
-        resources.check_cluster(schedule, contraction.m)
+        schedule_checks.check_sweeps(schedule, contraction.k, contraction.taps)
+        schedule_checks.check_rectangle(schedule, contraction.places)
+        schedule_checks.check_cluster(schedule, contraction.m)
 
     def _fits_groups(self, step: int) -> bool:
         """Whether a K step is a part of one group, or several whole ones."""
@@ -251,7 +251,7 @@ class _Choice:
         batched = self.contraction.is_batched
         least = min(self.contraction.stored or [self.contraction.element_bytes])
         k, taps = self.contraction.k, self.contraction.taps
-        resources.check_split(schedule, k, least, batched, taps)
+        schedule_checks.check_split(schedule, k, least, batched, taps)
 
     def _splits(self, schedule: Schedule) -> bool:
         try:

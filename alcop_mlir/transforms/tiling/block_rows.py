@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from alcop_mlir import diagnostics, resources
+from alcop_mlir import diagnostics, schedule_checks
 from alcop_mlir.analysis.ir.gathered_rows import places_of
 from alcop_mlir.analysis.linalg.contraction_letters import matrix_loops
 from alcop_mlir.errors import ConfigError
@@ -36,7 +36,7 @@ def rectangles_of(contraction: TiledContraction) -> Rectangles | None:
 
 def _why_not(contraction: TiledContraction, places: tuple[int, int] | None) -> str:
     try:
-        resources.check_rectangle(contraction.schedule, places)
+        schedule_checks.check_rectangle(contraction.schedule, places)
     except ConfigError as error:
         return str(error)
     for buffer, loops in _by_rows(contraction):

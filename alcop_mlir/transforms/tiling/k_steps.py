@@ -24,7 +24,7 @@ from alcop_mlir.errors import ConfigError, PassError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.passes import build
 from alcop_mlir.passes.sizes import Number, plus, times
-from alcop_mlir.resources import check_sweeps
+from alcop_mlir.schedule_checks import check_sweeps
 from alcop_mlir.taps import Taps
 from alcop_mlir.transforms.linalg.matrices import Size
 from alcop_mlir.transforms.tiling.images import Image, image_of

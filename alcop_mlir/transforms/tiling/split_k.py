@@ -44,7 +44,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
-from alcop_mlir import resources
+from alcop_mlir import schedule_checks
 from alcop_mlir.analysis.ir.alignment import base_alignment, element_bytes
 from alcop_mlir.analysis.ir.gathered_rows import gathered_rows, taps_of
 from alcop_mlir.analysis.ir.memref_layouts import follows_shape
@@ -119,7 +119,7 @@ def _check(contraction: TiledContraction, sizes: dict[str, Size]) -> None:
         k = _mark(contraction.op).get("k_multiple")
     try:
         taps = taps_of(*(one.value for one in contraction.operands))
-        resources.check_split(contraction.schedule, k, least, batched, taps)
+        schedule_checks.check_split(contraction.schedule, k, least, batched, taps)
     except ConfigError as error:
         raise PassError(contraction.op, str(error)) from error
 
