@@ -3,7 +3,7 @@
 A kernel computes in f32 or less what is computed here in float64, where float casts
 change nothing. Each value has a bound of the kernel's error: the larger of
 |f(x + e) - f(x)| and |f(x - e) - f(x)| for an error e of an operand, plus one rounding
-per op to the op's type. Functions like exp are allowed more (`_APPROXIMATE`). Integers
+per op to the op's type. Functions like exp are allowed more (`APPROXIMATE`). Integers
 are exact, and wrap around; of those beyond 2^53 only copies and order are known.
 
 NaN and infinity are values like others: with a finite bound, a kernel has the same. An
@@ -14,7 +14,6 @@ is computed from it is unknown too, but for a `select` that does not select it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,18 @@ from alcop_mlir.element_types import (
 )
 from alcop_mlir.frozen import frozen
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
+from alcop_mlir.reference.op_functions import (
+    APPROXIMATE,
+    DIVISIONS,
+    EXACT,
+    EXACT_ZEROS,
+    FUNCTIONS,
+    INTEGER,
+    INTEGER_POWER,
+    ROUNDED,
+    SHIFTS,
+    WHOLE_POWER,
+)
 
 # Allowed to the result of a function that kernels approximate, in roundings of f32 or
 # f64: twice what `test_device_functions.py` finds of those that use no approximation of
@@ -61,155 +72,6 @@ class Bounded:
 # Ops that make zero of zero; what is divided comes first.
 _EXPONENTIALS = ("math.exp", "math.exp2")
 _KEEPING_ZEROS = ("arith.extf", "arith.truncf", "arith.mulf", "arith.divf")
-
-
-def _unordered(function: _Function) -> _Function:
-    return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
-
-
-_ORDER: dict[str, _Function] = {
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-}
-_COMPARE: dict[str, _Function] = {
-    "oeq": np.equal,
-    "ueq": _unordered(np.equal),
-    **{f"o{name}": one for name, one in _ORDER.items()},
-    **{f"u{name}": _unordered(one) for name, one in _ORDER.items()},
-    "one": lambda a, b: np.less(a, b) | np.greater(a, b),
-    "une": np.not_equal,
-    "ord": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "uno": lambda a, b: np.isnan(a) | np.isnan(b),
-}
-
-
-def _maximum(a: Array, b: Array) -> Array:
-    """NaN if one is; 0 is above -0, which NumPy does not say."""
-    return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
-
-
-def _minimum(a: Array, b: Array) -> Array:
-    return -_maximum(-a, -b)
-
-
-_EXACT: dict[str, _Function] = {
-    "arith.negf": np.negative,
-    "arith.extf": np.positive,
-    "arith.maximumf": _maximum,
-    "arith.minimumf": _minimum,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
-    "arith.select": lambda condition, a, b: np.where(condition != 0, a, b),
-    "math.absf": np.abs,
-    "math.ceil": np.ceil,
-    "math.floor": np.floor,
-    "math.round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
-    "math.roundeven": np.rint,
-    "math.trunc": np.trunc,
-    "math.copysign": np.copysign,
-    **{f"arith.cmpf.{name}": one for name, one in _COMPARE.items()},
-}
-_ROUNDED: dict[str, _Function] = {
-    "arith.addf": np.add,
-    "arith.subf": np.subtract,
-    "arith.mulf": np.multiply,
-    "arith.remf": np.fmod,
-    "arith.truncf": np.positive,
-    "arith.sitofp": np.positive,
-    "arith.uitofp": np.positive,
-    "math.fma": lambda a, b, c: a * b + c,
-}
-_EXACT_ZEROS = ("arith.mulf", "arith.divf", "arith.sitofp", "arith.uitofp")
-_WHOLE_POWER = "math.fpowi"
-_APPROXIMATE: dict[str, _Function] = {
-    "arith.divf": np.divide,
-    "math.sqrt": np.sqrt,
-    "math.rsqrt": lambda x: 1 / np.sqrt(x),
-    "math.cbrt": np.cbrt,
-    "math.exp": np.exp,
-    "math.exp2": np.exp2,
-    "math.powf": np.power,
-    _WHOLE_POWER: np.power,
-    "math.expm1": np.expm1,
-    "math.log": np.log,
-    "math.log10": np.log10,
-    "math.log1p": np.log1p,
-    "math.log2": np.log2,
-    "math.sin": np.sin,
-    "math.cos": np.cos,
-    "math.tan": np.tan,
-    "math.asin": np.arcsin,
-    "math.acos": np.arccos,
-    "math.atan": np.arctan,
-    "math.atan2": np.arctan2,
-    "math.sinh": np.sinh,
-    "math.cosh": np.cosh,
-    "math.tanh": np.tanh,
-    "math.asinh": np.arcsinh,
-    "math.acosh": np.arccosh,
-    "math.atanh": np.arctanh,
-    "math.erf": np.vectorize(math.erf, otypes=[np.float64]),
-}
-
-
-def _unsigned(function: _Function) -> _Function:
-    """Of integers that are negative where their highest bit is set."""
-    return lambda a, b: function(a.view(np.uint64), b.view(np.uint64))
-
-
-def _divide(a: Array, b: Array) -> Array:
-    """Towards zero; 0 where the divisor is."""
-    quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
-    return np.where(b == 0, 0, np.sign(a) * np.sign(b) * quotient)
-
-
-_INTEGER_POWER = "math.ipowi"
-_DIVISIONS = tuple(
-    f"arith.{name}" for name in "divsi remsi floordivsi ceildivsi".split()
-)
-_SHIFTS = tuple(f"arith.{name}" for name in "shli shrsi shrui".split())
-_INTEGER: dict[str, _Function] = {
-    "arith.addi": np.add,
-    "arith.subi": np.subtract,
-    "arith.muli": np.multiply,
-    "arith.divsi": _divide,
-    "arith.remsi": lambda a, b: a - _divide(a, b) * b,
-    _INTEGER_POWER: lambda a, b: np.power(a, np.maximum(b, 0)),
-    "arith.floordivsi": lambda a, b: np.where(b == 0, 0, a // np.where(b == 0, 1, b)),
-    "arith.ceildivsi": lambda a, b: -(-a // np.where(b == 0, 1, b)),
-    "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum,
-    "arith.maxui": _unsigned(np.maximum),
-    "arith.minui": _unsigned(np.minimum),
-    "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or,
-    "arith.xori": np.bitwise_xor,
-    "arith.shli": lambda a, b: np.left_shift(a, _places(b)),
-    "arith.shrsi": lambda a, b: np.right_shift(a, _places(b)),
-    "arith.shrui": lambda a, b: (a.view(np.uint64) >> _places(b).view(np.uint64)).view(
-        np.int64
-    ),  # of bits that are not extended
-    "arith.extsi": np.positive,
-    "arith.extui": np.positive,  # of i1 only
-    "arith.trunci": np.positive,
-    "arith.fptosi": np.positive,
-    "arith.fptoui": np.positive,
-    "math.absi": np.abs,
-    "arith.cmpi.eq": np.equal,
-    "arith.cmpi.ne": np.not_equal,
-    **{f"arith.cmpi.s{name}": one for name, one in _ORDER.items()},
-    **{f"arith.cmpi.u{name}": _unsigned(one) for name, one in _ORDER.items()},
-}
-
-
-def _places(b: Array) -> Array:
-    """By how many bits to shift: what is too many is unknown, see `_undefined`."""
-    return np.clip(b, 0, 63)
-
-
-_FUNCTIONS = {**_EXACT, **_ROUNDED, **_APPROXIMATE}
 
 
 def evaluate(expression: Expression, arguments: Sequence[Any]) -> Array:
@@ -355,7 +217,7 @@ def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
         low, high = _range(op.dtype, signed=op.name == "arith.fptosi")
         least, most = given.values - given.error, given.values + given.error
         return ~((np.trunc(least) >= low) & (np.trunc(most) <= high))
-    if op.name in _DIVISIONS:
+    if op.name in DIVISIONS:
         left, right = operands
         least, _ = _range(op.dtype)
         wraps = (left.values - left.error <= least) & (
@@ -363,16 +225,16 @@ def _undefined(op: Operation, operands: Sequence[Bounded]) -> Any:
         )
         is_unknown = (np.abs(right.values) <= right.error) | wraps
         return is_unknown | _beyond_float64(op, [left.values, right.values])
-    if op.name in _SHIFTS:
+    if op.name in SHIFTS:
         places, bits = operands[1].values, ELEMENT_TYPES[op.dtype].bits
         return (places < 0) | (places >= bits) | (op.dtype == "i64")
-    if op.name == _INTEGER_POWER:
+    if op.name == INTEGER_POWER:
         base, exponent = (one.values for one in operands)
         size = np.power(np.abs(base), np.maximum(exponent, 0))
         return (exponent < 0) | (size > _LARGEST_EXACT) & (op.dtype == "i64")
-    if op.name in _INTEGER:
+    if op.name in INTEGER:
         return _beyond_float64(op, [operand.values for operand in operands])
-    if op.name == _WHOLE_POWER:  # what is divided by may be denormal
+    if op.name == WHOLE_POWER:  # what is divided by may be denormal
         base, exponent = operands
         power = np.abs(_values(op, [base.values, np.abs(exponent.values)]))
         return (exponent.values < 0) & (power > 0) & (power < 4 * TINY[op.dtype])
@@ -391,7 +253,7 @@ def _beyond_float64(op: Operation, values: Sequence[Array]) -> Any:
     if name.startswith(("cmpi", "max", "min")):
         return large[0] & large[1]
     if op.dtype == "i64" and name in ("addi", "subi", "muli"):
-        large.append(np.abs(_INTEGER[op.name](*values)) > _LARGEST_EXACT)
+        large.append(np.abs(INTEGER[op.name](*values)) > _LARGEST_EXACT)
     return np.logical_or.reduce(np.broadcast_arrays(*large))
 
 
@@ -434,9 +296,9 @@ def _may_be_equal(operands: Sequence[Bounded]) -> Any:
 
 
 def _values(op: Operation, operands: Sequence[Array]) -> Array:
-    function = _INTEGER.get(op.name)
+    function = INTEGER.get(op.name)
     if function is None:
-        return np.asarray(_FUNCTIONS[op.name](*operands), np.float64)
+        return np.asarray(FUNCTIONS[op.name](*operands), np.float64)
     whole = [_whole(operand) for operand in operands]
     if op.name == "arith.shrui" and op.dtype != "i64":
         whole[0] = whole[0] & (1 << ELEMENT_TYPES[op.dtype].bits) - 1
@@ -465,17 +327,17 @@ def _rounding_error(op: Operation, result: Array, operands: Sequence[Bounded]) -
     size = _finite(np.abs(result))
     if op.name in ("arith.maxnumf", "arith.minnumf"):
         return np.where(result == 0, EITHER_ZERO, 0.0)
-    if op.name in _EXACT or not ROUNDING[op.dtype]:
+    if op.name in EXACT or not ROUNDING[op.dtype]:
         return 0.0
     error = ROUNDING[op.dtype] * size + TINY[op.dtype]
-    if op.name in _APPROXIMATE:
+    if op.name in APPROXIMATE:
         roundings: Any = _RESULT_ROUNDINGS
-        if op.name == _WHOLE_POWER:  # as many multiplications, and a division
+        if op.name == WHOLE_POWER:  # as many multiplications, and a division
             roundings = 2 * np.abs(operands[1].values) + 1
         if op.name == "math.powf" and op.dtype == "f64":  # by a logarithm of f64
             roundings = roundings + 4 * _finite(np.abs(np.log(np.abs(result))))
         error = error + roundings * _computed_in(op.dtype) * size
-    if op.name in _ROUNDED or op.name == "arith.divf":
+    if op.name in ROUNDED or op.name == "arith.divf":
         error = np.where(_is_exact(op, result, operands), 0.0, error)
     return error
 
@@ -490,7 +352,7 @@ def _is_exact(op: Operation, result: Array, operands: Sequence[Bounded]) -> Any:
     digits, _ = np.frexp(result)
     scaled = digits / ROUNDING[op.dtype]
     is_known = np.abs(result) >= TINY[op.dtype] / ROUNDING[op.dtype]
-    if op.name in _EXACT_ZEROS:
+    if op.name in EXACT_ZEROS:
         is_finite = [np.isfinite(one.values) for one in operands]
         is_known |= (result == 0) & np.logical_and.reduce(
             np.broadcast_arrays(*is_finite)

@@ -9,7 +9,7 @@ from typing import Any
 from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.kernels import Kernel
-from alcop_mlir.reference.step_values import F32_STEP
+from alcop_mlir.reference.contraction_values import F32_STEP
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.tuning.problem import Problem
 from bench.gpu.device import Arrays, Device, to_f64

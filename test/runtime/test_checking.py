@@ -13,8 +13,8 @@ from alcop_mlir import dtypes
 from alcop_mlir.errors import LaunchError
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.functions import Function, with_sizes
+from alcop_mlir.reference.contraction_values import F32_STEP
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation
-from alcop_mlir.reference.step_values import F32_STEP
 from alcop_mlir.reference.steps import (
     Einsum,
     Gather,

@@ -244,7 +244,8 @@ ONLY_IN = {
     "dask": "measurement.pool_address",
     "numpy": "analysis.linalg.constant_values certificate.* checker.* dtypes hardware "
     "measurement.chain_simulator measurement.events measurement.simulator "
-    "reference.evaluation reference.index_arrays reference.step_values runtime.* "
+    "reference.contraction_values reference.evaluation reference.index_arrays "
+    "reference.moved_values reference.op_functions reference.step_values runtime.* "
     "tuning.* torch.export tools.*",
     "rich": "tools.*",
     "shtab": "tools.completion",
