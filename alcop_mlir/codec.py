@@ -21,14 +21,11 @@ missing, and `encode` leaves them out. What concerns several members is for
 
 from __future__ import annotations
 
-import math
-import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from itertools import repeat
-from types import FunctionType, NoneType, UnionType
+from types import FunctionType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -40,14 +37,24 @@ from typing import (
     get_type_hints,
 )
 
+from alcop_mlir.codec_forms import (
+    OBJECTS,
+    SCALARS,
+    Form,
+    Name,
+    Written,
+    Wrong,
+    as_it_is,
+    choice,
+    items,
+    mapping,
+    shown,
+    tuple_of,
+)
 from alcop_mlir.errors import ConfigError
 
 MAX_TEXT = 256 * 2**20  # bytes of JSON; more than that was not written by us
-_LARGEST = 2**63 - 1  # where an annotation gives no other limit
-_LARGEST_WORD = 2**64 - 1
-_LARGEST_FLOAT = sys.float_info.max
 _FIELDS = "__dataclass_fields__"
-_SHOWN = 60  # characters of a value in a message
 
 T = TypeVar("T")
 _Function = Callable[[Any], Any]
@@ -61,7 +68,7 @@ def decode(kind: type[T] | Any, value: Any, what: str = "") -> T | Any:
     """
     try:
         return _form(kind).read(value)
-    except _Wrong as wrong:
+    except Wrong as wrong:
         raise ConfigError(wrong.line(what)) from None
 
 
@@ -123,118 +130,8 @@ def shared(kind: type[T]) -> type[T]:
     return kind
 
 
-class Form:
-    """How values of the classes `owners` look in JSON: as `kinds` of Python values.
-
-    read: the value that a JSON value stands for, `_Wrong` if for none; write: the other
-    way. Called for every value of a file, it has to be fast: closures, one call each.
-    """
-
-    def __init__(
-        self,
-        owners: tuple[Any, ...],
-        kinds: Collection[type],
-        expected: str,
-        read: _Function,
-        write: _Function | None = None,
-    ):
-        self.owners, self.kinds, self.expected = owners, frozenset(kinds), expected
-        self.read, self.write = read, write or _same
-
-    def narrowed(self, expected: str, fits: _Function) -> Form:
-        """This form for those of its JSON values that fit."""
-        kinds, inner = self.kinds, self.read
-
-        def read(value: Any) -> Any:
-            if type(value) in kinds and fits(value):
-                return inner(value)
-            raise _Wrong.expecting(expected, value)
-
-        return Form(self.owners, kinds, expected, read, self.write)
-
-
 # What an annotation may say besides a type: `Name`, `Written`, or what makes another
 # form of the type's.
-
-
-class Name:
-    """What the member is called in JSON, where that is not the field's name."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-
-Written = object()  # the member is written even where it has its default
-
-
-def Range(
-    least: float | None = None, most: float | None = None, above: bool = False
-) -> _Mark:
-    """A number from `least` to `most`, or above `least` where `above` is set."""
-
-    def mark(form: Form) -> Form:
-        is_float = float in form.kinds
-        low = -math.inf if least is None else least
-        low = math.nextafter(low, math.inf) if above else low
-        high = (_LARGEST_FLOAT if is_float else _LARGEST) if most is None else most
-        if most is not None:
-            limits = f"from {least} to {most}"
-        else:
-            limits = f"above {least}" if above else f"of {least} or more"
-        return _number(form.kinds, f"{form.expected} {limits}", low, high)
-
-    return mark
-
-
-def OneOf(names: Collection[str], called: str = "") -> _Mark:
-    """One of these texts; `called` is for messages, where they are many."""
-    return lambda _: _choice(names, called or f"one of {', '.join(names)}")
-
-
-def Matches(pattern: str) -> _Mark:
-    """A text of the form `pattern`, as a whole."""
-    return lambda form: form.narrowed(
-        f"text like {pattern}", re.compile(pattern).fullmatch
-    )
-
-
-def Length(least: int, most: int) -> _Mark:
-    """From `least` to `most` items of a list."""
-    return lambda form: form.narrowed(
-        f"{form.expected} of {least} to {most}", lambda v: least <= len(v) <= most
-    )
-
-
-def Bounded(depth: int, size: int) -> _Mark:
-    """Lists and objects in each other at most `depth` deep, with `size` values in all.
-
-    Everything that contains itself needs it.
-    """
-
-    def fits(value: Any) -> bool:
-        pending, seen = [(value, 0)], 0
-        while pending:
-            part, around = pending.pop()
-            seen += 1
-            kind: Any = part.__class__
-            if kind in (list, dict):
-                items = part.values() if kind is dict else part
-                pending += [(item, around + 1) for item in items]
-                around += 1
-            if around > depth or seen + len(pending) > size:
-                return False
-        return True
-
-    def mark(form: Form) -> Form:
-        def read(value: Any) -> Any:
-            if fits(value):
-                return form.read(value)
-            limits = f"at most {size} values, nested at most {depth} deep"
-            raise _Wrong(f"expected {limits}, got more")
-
-        return Form(form.owners, form.kinds, form.expected, read, form.write)
-
-    return mark
 
 
 def Stored(kind: Any, read: _Function, write: _Function) -> _Mark:
@@ -258,82 +155,29 @@ def Stored(kind: Any, read: _Function, write: _Function) -> _Mark:
 def Tagged(member: str, classes: Mapping[str, type]) -> _Mark:
     """Dataclasses of a union, told apart by the text that is the member `member`."""
     tags = {kind: tag for tag, kind in classes.items()}
-    read_tag = _choice(classes, f"one of {', '.join(classes)}").read
+    read_tag = choice(classes, f"one of {', '.join(classes)}").read
 
     def read(value: Any) -> Any:
-        if type(value) not in _OBJECTS:
-            raise _Wrong.expecting("an object", value)
+        if type(value) not in OBJECTS:
+            raise Wrong.expecting("an object", value)
         try:
             if member not in value:
-                raise _Wrong("missing")
+                raise Wrong("missing")
             tag = read_tag(value[member])
-        except _Wrong as wrong:
+        except Wrong as wrong:
             raise wrong.within(f".{member}") from None
         return _members(classes[tag]).make(value, member)
 
     def write(value: Any) -> Any:
         return {member: tags[type(value)], **encode(value)}
 
-    return lambda _: Form(tuple(tags), _OBJECTS, "an object", read, write)
-
-
-def shown(value: Any) -> str:
-    """`value` for a message: as JSON, cut where it is long."""
-    if value.__class__ in _LISTS:
-        return _listed(value)
-    if isinstance(value, dict):
-        return "an object" if value else "{}"
-    if isinstance(value, int) and abs(value) > _LARGEST_WORD:
-        return f"an integer of {value.bit_length()} bits"  # str may refuse it
-    if isinstance(value, bool | NoneType):
-        return {True: "true", False: "false", None: "null"}[value]
-    text = repr(value[:_SHOWN]) if isinstance(value, str) else repr(value)
-    if isinstance(value, str):
-        text = f'"{text[1:-1]}"'
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
-def _listed(values: Collection[Any]) -> str:
-    is_short = len(values) <= 4 and not any(
-        isinstance(value, list | tuple | dict) for value in values
-    )
-    if not is_short:
-        return f"a list of {len(values)}"
-    return f"[{', '.join(map(shown, values))}]"
-
-
-class _Wrong(Exception):
-    """What is wrong with a value, and where in it."""
-
-    def __init__(self, why: str):
-        super().__init__(why)
-        self.why, self.path = why, ""
-
-    @classmethod
-    def expecting(cls, expected: str, value: Any) -> _Wrong:
-        """`value` is not what is expected."""
-        return cls(f"expected {expected}, got {shown(value)}")
-
-    def within(self, step: str) -> _Wrong:
-        """The same, seen from the list or object around it."""
-        self.path = step + self.path
-        return self
-
-    def line(self, what: str) -> str:
-        """The message."""
-        where = (what + self.path).lstrip(".")
-        why = self.why.removeprefix(f"{where.rpartition('.')[2]}: ")  # said once
-        return f"{where}: {why}" if where else why
+    return lambda _: Form(tuple(tags), OBJECTS, "an object", read, write)
 
 
 _KNOWN: dict[Any, _Members] = {}
 _OPEN = "__codec_open_ended__"
 _SHARED = "__codec_shared__"
 _MOST_SHARED = 4096
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _refuse_constant(name: str) -> Any:
@@ -350,105 +194,16 @@ def _form(kind: Any) -> Form:
             form = mark(form) if isinstance(mark, FunctionType) else form
         return form
     if origin is Literal:
-        return _choice(arguments, f"one of {', '.join(map(str, arguments))}")
+        return choice(arguments, f"one of {', '.join(map(str, arguments))}")
     if origin is tuple and arguments[-1] is Ellipsis:
-        return _items("a list", None, repeat(_form(arguments[0])))
+        return items("a list", None, repeat(_form(arguments[0])))
     if origin is tuple:
-        return _tuple([_form(one) for one in arguments])
+        return tuple_of([_form(one) for one in arguments])
     if origin in (Union, UnionType):
         return _union([_form(one) for one in arguments])
     if origin is dict:
-        return _mapping(_form(arguments[1]))
-    return _members(kind).form if is_dataclass(kind) else _SCALARS[kind]
-
-
-def _number(kinds: Collection[type], expected: str, low: float, high: float) -> Form:
-    """Numbers of these kinds, from `low` to `high`; no NaN is."""
-    is_float = float in kinds
-
-    def read(value: Any) -> Any:
-        if type(value) in kinds and low <= value <= high:
-            return float(value) if is_float else value
-        raise _Wrong.expecting(expected, value)
-
-    return Form((float if is_float else int,), kinds, expected, read)
-
-
-def _choice(values: Collection[Any], expected: str) -> Form:
-    """One of these values, which are of one type."""
-    known = frozenset(values)
-    kind: Any = next(iter(values)).__class__
-
-    def read(value: Any) -> Any:
-        if type(value) is kind and value in known:
-            return value
-        raise _Wrong.expecting(expected, value)
-
-    return Form((kind,), (kind,), expected, read)
-
-
-def _read_text(value: Any) -> str:
-    # Not half of a surrogate pair, which no file name and no terminal takes.
-    if type(value) is str and (value.isascii() or not _SURROGATE.search(value)):
-        return value
-    raise _Wrong.expecting("text", value)
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_LISTS = frozenset((list, tuple))
-_OBJECTS = frozenset((dict,))
-_SCALARS: dict[Any, Form] = {
-    bool: _choice((True, False), "true or false"),
-    int: _number((int,), "an integer", -_LARGEST_WORD, _LARGEST_WORD),
-    float: _number((float, int), "a number", -_LARGEST_FLOAT, _LARGEST_FLOAT),
-    str: Form((str,), (str,), "text", _read_text),
-    NoneType: _choice((None,), "null"),
-    Any: Form((), (), "anything", _same),
-}
-
-
-def _tuple(forms: list[Form]) -> Form:
-    alike = {form.expected for form in forms}
-    each = f", each {alike.pop()}" if len(alike) == 1 else ""
-    return _items(f"a list of {len(forms)}{each}", len(forms), forms)
-
-
-def _items(expected: str, count: int | None, forms: Iterable[Form]) -> Form:
-    """A list of `count` items, of any number for None, each of its form."""
-
-    def read(values: Any) -> tuple[Any, ...]:
-        if type(values) not in _LISTS or count not in (None, len(values)):
-            raise _Wrong.expecting(expected, values)
-        made: list[Any] = []
-        try:
-            for form, value in zip(forms, values, strict=False):
-                made.append(form.read(value))
-        except _Wrong as wrong:
-            raise wrong.within(f"[{len(made)}]") from None
-        return tuple(made)
-
-    def write(values: Any) -> list[Any]:
-        return [form.write(one) for form, one in zip(forms, values, strict=False)]
-
-    return Form((tuple,), _LISTS, expected, read, write)
-
-
-def _mapping(form: Form) -> Form:
-    def read(values: Any) -> dict[str, Any]:
-        if type(values) not in _OBJECTS:
-            raise _Wrong.expecting("an object", values)
-        made: dict[str, Any] = {}
-        for name, value in values.items():
-            try:
-                made[_read_text(name)] = form.read(value)
-            except _Wrong as wrong:
-                raise wrong.within(f"[{shown(name)}]") from None
-        return made
-
-    def write(values: Any) -> dict[str, Any]:
-        return {name: form.write(value) for name, value in values.items()}
-
-    return Form((dict,), _OBJECTS, "an object", read, write)
+        return mapping(_form(arguments[1]))
+    return _members(kind).form if is_dataclass(kind) else SCALARS[kind]
 
 
 def _union(forms: list[Form]) -> Form:
@@ -465,7 +220,7 @@ def _union(forms: list[Form]) -> Form:
     def read(value: Any) -> Any:
         if value.__class__ in reads:
             return reads[value.__class__](value)
-        raise _Wrong.expecting(expected, value)
+        raise Wrong.expecting(expected, value)
 
     def write(value: Any) -> Any:
         return writers[type(value)](value)
@@ -487,9 +242,9 @@ def _first_members(forms: list[Form]) -> Form:
             if name in value:
                 return form.read(value)
         names = " or ".join(f'"{name}"' for name in by_name())
-        raise _Wrong(f"expected an object with {names}, got {shown(value)}")
+        raise Wrong(f"expected an object with {names}, got {shown(value)}")
 
-    return Form((), _OBJECTS, "an object", read)
+    return Form((), OBJECTS, "an object", read)
 
 
 def _members(kind: Any) -> _Members:
@@ -515,10 +270,10 @@ class _Members:
     def __init__(self, kind: Any):
         _KNOWN[kind] = self  # before its members, which may be of this kind themselves
         make = _remembered(self.make) if hasattr(kind, _SHARED) else self.make
-        self.form = Form((kind,), _OBJECTS, "an object", make, self._write)
+        self.form = Form((kind,), OBJECTS, "an object", make, self._write)
         self._kind = kind
         self._is_open = hasattr(kind, _OPEN)
-        self._finish: _Function = getattr(kind, "__post_init__", _same)
+        self._finish: _Function = getattr(kind, "__post_init__", as_it_is)
         kinds = get_type_hints(kind, include_extras=True)
         self.list = [_Member(field, kinds[field.name]) for field in fields(kind)]
         self._readers = {one.name: (one.attribute, one.form.read) for one in self.list}
@@ -543,13 +298,13 @@ class _Members:
                 continue
             try:
                 read(member)
-            except _Wrong as wrong:
+            except Wrong as wrong:
                 raise ConfigError(wrong.within(f".{name}").line(what)) from None
 
     def make(self, value: Any, tag: str = "") -> Any:
         """The instance for an object, whose member `tag` is not the dataclass's."""
-        if type(value) not in _OBJECTS:
-            raise _Wrong.expecting("an object", value)
+        if type(value) not in OBJECTS:
+            raise Wrong.expecting("an object", value)
         readers, name = self._readers, ""
         given: dict[str, Any] = {}
         try:
@@ -559,26 +314,26 @@ class _Members:
                     given[attribute] = read(one)
                 elif name != tag and not self._is_open:
                     raise self._unknown(name)
-        except _Wrong as wrong:
+        except Wrong as wrong:
             raise wrong.within(f".{name}" if name in readers else "") from None
         for attribute, factory in self._factories:
             given.setdefault(attribute, factory())
         given = {**self._defaults, **given}
         if len(given) < len(self.list):
             missing = (one.name for one in self.list if one.attribute not in given)
-            raise _Wrong("missing").within(f".{next(missing)}")
+            raise Wrong("missing").within(f".{next(missing)}")
         # As `__init__` does, but a frozen one calls a function for each member.
         made: Any = object.__new__(self._kind)
         made.__dict__.update(given)
         try:
             self._finish(made)
         except ConfigError as error:
-            raise _Wrong(str(error)) from None
+            raise Wrong(str(error)) from None
         return made
 
-    def _unknown(self, name: Any) -> _Wrong:
+    def _unknown(self, name: Any) -> Wrong:
         known = ", ".join(self._readers)
-        return _Wrong(f"unknown {shown(name)}, expected one of {known}")
+        return Wrong(f"unknown {shown(name)}, expected one of {known}")
 
     def _write(self, value: Any) -> dict[str, Any]:
         members: dict[str, Any] = value.__dict__
@@ -594,7 +349,7 @@ def _remembered(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     known: dict[Any, Any] = {}
 
     def again(value: Any) -> Any:
-        if type(value) not in _OBJECTS:
+        if type(value) not in OBJECTS:
             return make(value)
         key = (*value.items(), *map(type, value.values()))  # 1 is not true
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from alcop_mlir.codec import Range, Stored
+from alcop_mlir.codec import Stored
+from alcop_mlir.codec_forms import Range
 from alcop_mlir.polynomials import Polynomial, collected
 
 # As a list of terms, such as [[8, ["M", "N"]], [2, []]] for 8 * M * N + 2.

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
 from alcop_mlir import codec
-from alcop_mlir.codec import Range, Written
+from alcop_mlir.codec_forms import Range, Written
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.target import MAX_WGMMA_N, MMA_F16_SHAPE, WARP_SIZE, WARPGROUP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from alcop_mlir import codec
-from alcop_mlir.codec import OneOf, Range
+from alcop_mlir.codec_forms import OneOf, Range
 from alcop_mlir.frozen import frozen
 
 

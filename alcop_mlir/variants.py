@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Annotated, Any, Literal
 
 from alcop_mlir import codec
-from alcop_mlir.codec import OneOf, Range
+from alcop_mlir.codec_forms import OneOf, Range
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.schedule import Schedule

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from alcop_mlir import extents
-from alcop_mlir.codec import Matches, OneOf
+from alcop_mlir.codec_forms import Matches, OneOf
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.extents import Extent
 from alcop_mlir.frozen import frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from alcop_mlir.codec import Written
+from alcop_mlir.codec_forms import Written
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.ranges import FileName, Identifier, Sha256

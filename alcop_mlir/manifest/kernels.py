@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from alcop_mlir.codec import Matches, Tagged
+from alcop_mlir.codec import Tagged
+from alcop_mlir.codec_forms import Matches
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.extents import Extent, StoredPolynomial
 from alcop_mlir.frozen import frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from alcop_mlir.codec import Length, Matches, Range
+from alcop_mlir.codec_forms import Length, Matches, Range
 
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]

@@ -12,7 +12,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated
 
-from alcop_mlir.codec import Bounded, Name, OneOf, Range, Stored
+from alcop_mlir.codec import Stored
+from alcop_mlir.codec_forms import Bounded, Name, OneOf, Range
 from alcop_mlir.element_types import REFERENCE_FLOATS, REFERENCE_INTEGERS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.frozen import frozen

@@ -13,7 +13,8 @@ from dataclasses import fields, replace
 from typing import Annotated, Any, TypeVar
 
 from alcop_mlir import extents
-from alcop_mlir.codec import Matches, OneOf, Range, Tagged, shown
+from alcop_mlir.codec import Tagged
+from alcop_mlir.codec_forms import Matches, OneOf, Range, shown
 from alcop_mlir.element_types import ROUNDED_INPUTS
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.extents import Extent

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from alcop_mlir import limits
-from alcop_mlir.codec import shown
+from alcop_mlir.codec_forms import shown
 from alcop_mlir.element_types import ARRAY_TYPES, element_bytes
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.extents import names

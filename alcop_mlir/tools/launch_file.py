@@ -16,8 +16,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from alcop_mlir import codec, dtypes, files, limits
-from alcop_mlir.codec import Length, OneOf, Range, Stored
+from alcop_mlir import codec, codec_forms, dtypes, files, limits
+from alcop_mlir.codec import Stored
+from alcop_mlir.codec_forms import Length, OneOf, Range
 from alcop_mlir.errors import ConfigError
 
 Dim3 = tuple[int, int, int]
@@ -93,7 +94,7 @@ class ValueArgument:
         if not (is_whole and limits.min <= self.value <= limits.max):
             raise ConfigError(
                 f"expected an {self.dtype}, whole and from {limits.min} to "
-                f"{limits.max}, got {codec.shown(self.value)}"
+                f"{limits.max}, got {codec_forms.shown(self.value)}"
             )
 
     def make(self) -> bytes | int | float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from alcop_mlir import codec
-from alcop_mlir.codec import OneOf, Range, open_ended, shared
+from alcop_mlir.codec import open_ended, shared
+from alcop_mlir.codec_forms import OneOf, Range
 from alcop_mlir.element_types import (
     ACCUMULATORS,
     CONTRACTION_TYPES,

@@ -26,8 +26,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from alcop_mlir import codec, files, limits
-from alcop_mlir.codec import OneOf, Range, Written, open_ended, shared
+from alcop_mlir import codec, codec_forms, files, limits
+from alcop_mlir.codec import open_ended, shared
+from alcop_mlir.codec_forms import OneOf, Range, Written
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.taps import Taps
@@ -281,7 +282,7 @@ def from_json(value: Any) -> Record:
     """The record of a JSON object; ConfigError says what is wrong in it."""
     schema = codec.schema_of(value)
     if schema != SCHEMA:
-        raise _OtherSchema(codec.shown(schema))
+        raise _OtherSchema(codec_forms.shown(schema))
     line = codec.decode(_Line, value)
     target, compiler = line.target, line.compiler
     return Record(

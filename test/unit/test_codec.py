@@ -15,18 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcop_mlir import codec
-from alcop_mlir.codec import (
-    Bounded,
-    Length,
-    Matches,
-    Name,
-    OneOf,
-    Range,
-    Stored,
-    Tagged,
-    Written,
-    open_ended,
-)
+from alcop_mlir.codec import Stored, Tagged, open_ended
+from alcop_mlir.codec_forms import Bounded, Length, Matches, Name, OneOf, Range, Written
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.reference import expressions, steps
 from alcop_mlir.reference.expressions import Argument, Constant, Expression, Operation

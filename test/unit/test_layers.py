@@ -52,6 +52,8 @@ def pass_modules() -> str:
     )
 
 
+CODEC = "codec codec_forms"
+
 # Rooms of analysis and transforms: each with the rooms below it.
 IR = "analysis.ir.*"
 LINALG = f"{IR} analysis.linalg.*"
@@ -60,15 +62,17 @@ ANALYSIS = (
     "bindings diagnostics target element_types schedule variants taps rectangles "
     "resources schedule_checks errors dialects.*"
 )
-REFERENCE = "errors codec element_types polynomials extents manifest.names reference.*"
+REFERENCE = (
+    f"errors {CODEC} element_types polynomials extents manifest.names reference.*"
+)
 # What a function computes, as data.
-STEPS = "codec extents reference.expressions reference.evaluation reference.steps"
+STEPS = f"{CODEC} extents reference.expressions reference.evaluation reference.steps"
 TRANSFORMS = f"{ANALYSIS} analysis.* passes.*"
 # How long kernels of fused ops take: arithmetic, without records or a search.
 MODELS = "hardware tuning.fused.*"
 PASSES = pass_modules()
 RUNTIME = (
-    "target schedule knobs limits errors files archives codec element_types dtypes "
+    f"target schedule knobs limits errors files archives {CODEC} element_types dtypes "
     f"polynomials manifest.* {STEPS} reference.influence "
     "reference.index_arrays reference.input_scales reference.positive_inputs "
     "reference.step_values runtime.*"
@@ -89,11 +93,11 @@ RULES = {
     "version": Rule(),
     "element_types": Rule(),
     "polynomials": Rule(),
-    "extents": Rule("errors codec polynomials"),
+    "extents": Rule(f"errors {CODEC} polynomials"),
     # What host analyses yield and launches need: without MLIR and NumPy.
     "manifest.names": Rule(),
     "manifest.*": Rule(
-        "element_types errors codec polynomials extents schedule reference.steps "
+        f"element_types errors {CODEC} polynomials extents schedule reference.steps "
         "manifest.*"
     ),
     "target": Rule("errors"),
@@ -102,12 +106,13 @@ RULES = {
     "limits": Rule("errors knobs"),
     "files": Rule("errors limits"),
     "archives": Rule("errors limits"),
-    "codec": Rule("errors"),
+    "codec_forms": Rule(""),
+    "codec": Rule("errors codec_forms"),
     "dtypes": Rule("element_types"),
-    "schedule": Rule("errors codec target"),
-    "variants": Rule("errors codec schedule"),
+    "schedule": Rule(f"errors {CODEC} target"),
+    "variants": Rule(f"errors {CODEC} schedule"),
     "collector": Rule(),
-    "taps": Rule("codec"),
+    "taps": Rule(CODEC),
     "rectangles": Rule(),
     "resources": Rule("errors target schedule taps"),
     "schedule_checks": Rule("errors target schedule taps"),
@@ -205,7 +210,7 @@ RULES = {
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target hardware element_types resources "
-        "schedule_checks errors codec knobs limits files archives tuning.*"
+        f"schedule_checks errors {CODEC} knobs limits files archives tuning.*"
     ),
     "compilation.certification": Rule(f"{COMPILATION} certificate.* checker.*"),
     "compilation.*": Rule(COMPILATION),
