@@ -34,7 +34,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 ALL = os.environ.get("ALCOP_ALL_TESTS") or os.environ.get("ALCOP_MUTANTS") == "all"
 
 # Where a case takes a fifth of a second and more, by CPU times of a busy machine: what
-# compiles and runs whole kernels. `make test` runs an eighth of their cases, `make
+# compiles and runs whole kernels. `make test` runs a tenth of their cases, `make
 # test-all` all of them, `make test-fast` none.
 SLOW = (
     "certificate/test_certificate_mutants.py",
@@ -119,7 +119,7 @@ def _is_slow(item: pytest.Item) -> bool:
 def _sampled(items: list[pytest.Item]) -> Iterator[tuple[list[pytest.Item], int]]:
     """The cases of each test of which some are left out, and how many are run.
 
-    Those that `sample(n)` says, or an eighth of a slow test's, two at least.
+    Those that `sample(n)` says, or a tenth of a slow test's, one at least.
     """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -129,7 +129,7 @@ def _sampled(items: list[pytest.Item]) -> Iterator[tuple[list[pytest.Item], int]
         if marker is not None:
             yield group, int(marker.args[0])
         elif _is_slow(group[0]):
-            yield group, max(2, -(-len(group) // 8))
+            yield group, max(1, -(-len(group) // 10))
 
 
 def without_sample(cases: list[pytest.Item], count: int) -> list[pytest.Item]:
