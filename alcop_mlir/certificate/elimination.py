@@ -47,13 +47,13 @@ def _strictest(
     equal: tuple[Row, Row] | None = None
     for row in rows:
         constant = row.term.get("", 0)
-        key = tuple(sorted((s, c) for s, c in row.term.items() if s and c))
+        key = row.direction
         if not key and constant < 0:
             return rows, None, row
         if not key or (key in kept and kept[key].term.get("", 0) <= constant):
             continue
         kept[key] = row
-        other = kept.get(tuple((s, -c) for s, c in key))
+        other = kept.get(row.against)
         if other is None or other.term.get("", 0) + constant > 0:
             continue
         if other.term.get("", 0) + constant < 0:

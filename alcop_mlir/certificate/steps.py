@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from alcop_mlir.checker.logic.facts import rounded
@@ -18,6 +19,16 @@ class Row:
 
     def __init__(self, term: Term, made: tuple[Any, ...] = ()):
         self.term, self.made = rounded(term), made
+
+    @cached_property
+    def direction(self) -> frozenset[tuple[str, int]]:
+        """The term without its constant."""
+        return frozenset((s, c) for s, c in self.term.items() if s and c)
+
+    @cached_property
+    def against(self) -> frozenset[tuple[str, int]]:
+        """The opposite direction."""
+        return frozenset((s, -c) for s, c in self.direction)
 
 
 def total(*parts: tuple[Row, int]) -> Row:
