@@ -111,7 +111,7 @@ class Ways:
 
     def _left(self, clause: Clause) -> Clause:
         """The alternatives that may hold, as far as that is soon known."""
-        if len(clause) < 2:
+        if not _is_unequal(clause):
             return clause
         return tuple(one for one in clause if not self.thread.clashes(one))
 
@@ -315,6 +315,13 @@ class Ways:
             ]
             found.append((turn - 1, *facts))
         return tuple(found)
+
+
+def _is_unequal(clause: Clause) -> bool:
+    """Whether it says that a number is less or more than another."""
+    if len(clause) != 2 or any(len(one) != 1 for one in clause):
+        return False
+    return not (clause[0][0] + clause[1][0]).terms
 
 
 def _divided(terms: list[Linear]) -> tuple[int, list[Linear]]:

@@ -106,7 +106,7 @@ class Ways:
                     test.true if (place == 0) ^ (ins.parts[0] in ENDS) else test.false
                 )
                 thread.way = other
-                if len(clause) > 1:
+                if _is_unequal(clause):
                     clause = [c for c in clause if not thread.never([c])]
                 other.assume(clause)
         return found
@@ -263,6 +263,15 @@ class Ways:
             raise CertificateError("a turn does not add what the certificate says")
         if not any(all(terms.text(f) in end.facts for f in one) for one in turn.facts):
             raise CertificateError("a turn does not leave what the certificate says")
+
+
+def _is_unequal(clause: Clause) -> bool:
+    """Whether it says that a number is less or more than another: one of them may be
+    out of the question, as where a loop ends at a number that counters meet.
+    """
+    if len(clause) != 2 or any(len(one) != 1 for one in clause):
+        return False
+    return terms.is_constant(terms.plus(*(one[0] for one in clause)))
 
 
 def is_same(one: Value, other: Value) -> bool:
