@@ -353,6 +353,7 @@ class _Check:
         )
         if self.machine.placing is not None:
             found.registers = {**data.kept, **registers}
+            found.made = known.union(*map(symbols_of, data.kept.values()))
             self.machine.placing.pinned(found)
         return found
 

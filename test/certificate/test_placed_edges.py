@@ -106,9 +106,13 @@ def counted(value: Value) -> dict[str, np.ndarray]:
 
 
 def test_a_symbol_is_told_where_it_is_all_that_a_register_holds() -> None:
-    """As a number with a sign; not where it is multiplied, or only a part."""
-    told = counted(Same({"u5": 1, "": 0}, -9, 9))
-    assert told["u5"].view(np.int64).ravel().tolist() == [-2, -1, 0, 1]
+    """As a number with a sign, divided by what multiplies it; not where it is only a
+    part, or where it cannot be divided.
+    """
+    for factor in (1, -1):
+        told = counted(Same({"u5": factor, "": 0}, -9, 9))
+        each = [-2 * factor, -factor, 0, factor]
+        assert told["u5"].view(np.int64).ravel().tolist() == each
     lanes = np.arange(4)
     part = Mixed({"u5": lanes * 0 + 1}, lanes, -9, 9, 32)
     for value in (Same({"u5": 4, "": 0}, -9, 9), Same({"u5": 1, "": 1}, -9, 9), part):

@@ -159,9 +159,13 @@ class Classes:
             told.pop(name, None)
         if found is not None:
             told[ins.results[0]] = found
-            if found.shape[3] == 1 and _is_all_of(value, fresh):
+            factor = _factor(value, fresh)
+            if found.shape[3] == 1 and factor:
                 width = self.machine.kernel.width(ins.results[0])
-                told[fresh] = found if width == 1 else _with_sign(found, width)
+                own = found if width == 1 else _with_sign(found, width)
+                each, rest = np.divmod(own.view(np.int64), factor)
+                if not rest.any():
+                    told[fresh] = each.view(np.uint64)
 
     def _made(self, ins: Instruction, lanes: np.ndarray) -> np.ndarray | None:
         machine, told = self.machine, self.machine.state.data.told
@@ -319,11 +323,12 @@ def are_apart(boxes: Sequence[Boxes]) -> bool:
     return True
 
 
-def _is_all_of(value: Value, fresh: str) -> bool:
-    """Whether a register's value is one symbol, and no more."""
+def _factor(value: Value, fresh: str) -> int:
+    """What one symbol is multiplied by in a register that holds no more; else 0."""
     if isinstance(value, Holds):
-        return value.true == [[{fresh: 1, "": -1}]]
-    return isinstance(value, Same) and terms.frozen(value.term) == ((fresh, 1),)
+        return int(value.true == [[{fresh: 1, "": -1}]])
+    term = value.term if isinstance(value, Same) else {}
+    return term[fresh] if terms.frozen(term) == ((fresh, term.get(fresh)),) else 0
 
 
 def _with_sign(numbers: np.ndarray, width: int) -> np.ndarray:

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.arithmetic import Unknown, Value, is_equal
-from alcop_mlir.checker.machine.held import Frozen, Tags
-from alcop_mlir.checker.machine.mixed import mixed
+from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.placed.addresses import Addresses
+from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
     ZERO,
     Book,
-    Element,
     Whole,
     chosen,
-    is_turn,
 )
 from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer, items
 
@@ -54,8 +52,9 @@ def type_bytes(part: str) -> tuple[int, int] | None:
 class Moves:
     """Of one machine; `registers` and `shared` are those of its state."""
 
-    def __init__(self, machine: Machine, book: Book):
+    def __init__(self, machine: Machine, book: Book, blocks: Blocks):
         self.machine, self.book, self.grain = machine, book, book.grain
+        self.addresses = Addresses(machine, book, blocks)
         self.threads = machine.threads
         lane = np.arange(self.threads) % WARP
         self._lane, self._warp = lane, np.arange(self.threads) - lane
@@ -87,57 +86,7 @@ class Moves:
         """Whether an operand holds something of an array."""
         return not ins.reads.isdisjoint(self.machine.state.data.registers)
 
-    def addresses(self, operand: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of global memory: of each thread a kind of element, and the byte of it."""
-        found = PLACE.fullmatch(operand)
-        if found is None or found[1] not in self.machine.state.registers:
-            return None
-        try:
-            value = mixed(self.machine.value(found[1]), 64, self.threads)
-        except Unknown:
-            return None
-        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
-        names = list(value.parts)
-        rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
-        kinds, which = np.unique(rows, axis=1, return_inverse=True)
-        turns = self.machine.state.data.turns
-        every = [
-            terms.replaced(dict(zip(names, column.tolist(), strict=True)), turns)
-            for column in kinds.T
-        ]
-        more = np.array([term.pop("", 0) for term in every], np.int64)
-        numbers = np.array([self._pointed(term) for term in every], np.int32)
-        which = np.asarray(which).ravel()
-        return numbers[which], value.constant + offset + more[which]
-
-    def _pointed(self, term: terms.Term) -> int:
-        """The kind of element at an address, without the number that is added."""
-        arrays = self.book.statement.arrays
-        term = {s: c for s, c in term.items() if c}
-        pointers = [s for s in term if s[:1] == "." and s[1:] in arrays]
-        if len(pointers) != 1 or term.pop(pointers[0]) != 1:
-            return UNKNOWN
-        array = pointers[0][1:]
-        size = arrays[array].bytes
-        is_known = all(c % size == 0 for c in term.values())
-        if not is_known or not all(is_stable(s) or is_turn(s) for s in term):
-            return UNKNOWN
-        found: Frozen = terms.frozen({s: c // size for s, c in term.items()})
-        return self.book.number(Element(array, found, size))
-
-    def _bytes(self, number: np.ndarray, start: np.ndarray, count: int) -> Tags:
-        """So many bytes from the start on."""
-        granules = max(count // self.grain, 1)
-        place = start[:, None] + np.arange(granules) * self.grain
-        place = np.where(number[:, None] > NUMBER, place, 0)
-        return Tags(np.repeat(number[:, None], granules, axis=1), place)
-
     # Memory.
-
-    def loaded(self, operand: str, count: int) -> Tags | None:
-        """Bytes of global memory."""
-        found = self.addresses(operand)
-        return None if found is None else self._bytes(*found, count)
 
     def shared_granules(self, operand: str, count: int) -> np.ndarray:
         """The granules of shared memory that each thread accesses."""
@@ -163,7 +112,7 @@ class Moves:
         """`cp.async`; what it does not read of the source is 0."""
         to, source, size, *rest = ins.operands
         count = integer(size)
-        found = self.loaded(source, count)
+        found = self.addresses.loaded(source, count)
         if found is None:
             found = self._nothing(count, UNKNOWN)
         if rest:
@@ -360,7 +309,7 @@ class Moves:
             shared = self.machine.state.data.shared
             found = Tags(shared.number[granules], shared.place[granules])
         elif "global" in ins.parts:
-            found = self.loaded(ins.operands[1], size * len(names))
+            found = self.addresses.loaded(ins.operands[1], size * len(names))
         if found is None or size < self.grain or (found.number == UNKNOWN).all():
             return [None] * len(names)
         many = [max(self.machine.kernel.width(n) // 8, size) for n in names]
@@ -389,10 +338,3 @@ class Moves:
         number = np.concatenate([p.number for p in parts], axis=1)
         place = np.concatenate([p.place for p in parts], axis=1)
         return self._split(Tags(number, place), widths)
-
-
-def is_stable(symbol: str) -> bool:
-    """Whether it is a parameter or a special register, or made of such."""
-    if isinstance(symbol, terms.Made):
-        return all(name[0] in ".%" for name in symbol.names)
-    return symbol[0] in ".%"

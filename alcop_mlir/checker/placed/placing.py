@@ -21,8 +21,9 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.mixed import is_same as is_same_mixed
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, Cover
-from alcop_mlir.checker.placed.moves import Moves, is_stable, names_of, type_bytes
+from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     Book,
@@ -51,10 +52,10 @@ class Placing:
         every = [p for i in flow.code for p in i.parts[1:]]
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
         self.book = Book(statement, 1 if is_fine else 2)
-        self.moves = Moves(machine, self.book)
+        self.classes = Classes(machine, statement.grid)
+        self.moves = Moves(machine, self.book, self.classes.blocks)
         self.tiles = Tiles(self.moves)
         self.first: dict[tuple[int, bytes], Held] = {}
-        self.classes = Classes(machine, statement.grid)
         self.cover = Cover(self.book)
         self.live = live(flow)
         self.sums = sums(flow)
@@ -139,7 +140,7 @@ class Placing:
     def _put(self, ins: Instruction, tags: Tags, lanes: np.ndarray) -> None:
         """A store to an output: each result where it belongs."""
         count = tags.number.shape[1] * self.book.grain
-        to = self.moves.loaded(ins.operands[0], count)
+        to = self.moves.addresses.loaded(ins.operands[0], count)
         number = UNKNOWN if to is None else int(to.number[lanes][0, 0])
         kind = self.book.kinds[number]
         if to is None or not isinstance(kind, Element):
@@ -248,10 +249,16 @@ class Placing:
         body = self.flow.loops.get(pc, set())
         changed = {n for b in body for i in self._code(b) for n in i.results}
         same = live - changed
+        told = {
+            name: numbers
+            for name, numbers in data.told.items()
+            if name in same or self._is_made_outside(name, body)
+        }
         kept = {
             name: value
             for name, value in state.registers.items()
-            if name in same and all(map(is_stable, symbols_of(value)))
+            if name in same
+            if all(is_stable(s) or s in told for s in symbols_of(value))
         }
         turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
         turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
@@ -264,8 +271,13 @@ class Placing:
             turns=turns,
             given=[],
             bounds=bounds,
-            told={n: a for n, a in data.told.items() if n in same},
+            told=told,
         )
+
+    def _is_made_outside(self, symbol: str, body: set[int]) -> bool:
+        """Whether it is what an instruction makes, which is not of these blocks."""
+        is_made = symbol[:1] == "u" and symbol[1:].isdigit()
+        return is_made and self.flow.block[int(symbol[1:])] not in body
 
     def _bounds(self, state: State) -> list[Term]:
         """Facts about the turn alone, of the one that begins."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.terms import Quotient, Term
+from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.errors import NotPlacedError
 
@@ -66,7 +66,7 @@ class Origins:
     """
 
     def __init__(self, grid: tuple[int, int, int]):
-        self.blocks = math.prod(grid)
+        self.grid, self.blocks = grid, math.prod(grid)
         if self.blocks > _MOST_BLOCKS:
             raise NotPlacedError("too many blocks")
         axes = np.meshgrid(*map(np.arange, grid), indexing="ij")
@@ -104,9 +104,12 @@ class Origins:
             self._terms[key] = found
         return self._terms[key]
 
+    def spread(self, numbers: np.ndarray) -> Term:
+        """The term that is these numbers along axes of the grid, in all threads."""
+        assert numbers.shape[3] == 1
+        return self.term(np.broadcast_to(numbers[..., 0], self.grid).ravel())
+
     def _of(self, symbol: str) -> np.ndarray:
-        if isinstance(symbol, Quotient):
-            return self.values(symbol.dividend) // symbol.divisor
         if symbol not in self._known:
             raise Misplaced("a block's place depends on more than its number")
         return self._known[symbol]

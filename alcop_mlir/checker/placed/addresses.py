@@ -1,0 +1,96 @@
+"""Which elements are at addresses of global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.arithmetic import Unknown
+from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.machine.mixed import mixed
+from alcop_mlir.checker.placed.blocks import Blocks, NotKnown
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, Book, Element, is_turn
+from alcop_mlir.checker.ptx.instructions import PLACE, integer
+
+if TYPE_CHECKING:
+    from alcop_mlir.checker.machine.machine import Machine
+
+
+class Addresses:
+    """Of one machine, and the blocks of its grid."""
+
+    def __init__(self, machine: Machine, book: Book, blocks: Blocks):
+        self.machine, self.book, self.blocks = machine, book, blocks
+
+    def loaded(self, operand: str, count: int) -> Tags | None:
+        """Bytes of global memory."""
+        found = self._places(operand)
+        return None if found is None else self._bytes(*found, count)
+
+    def _places(self, operand: str) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of global memory: of each thread a kind of element, and the byte of it."""
+        found = PLACE.fullmatch(operand)
+        if found is None or found[1] not in self.machine.state.registers:
+            return None
+        try:
+            value = mixed(self.machine.value(found[1]), 64, self.machine.threads)
+        except Unknown:
+            return None
+        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
+        names = list(value.parts)
+        rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
+        kinds, which = np.unique(rows, axis=1, return_inverse=True)
+        known = {**self.machine.state.data.turns, **self._of_blocks(names)}
+        every = [
+            terms.replaced(dict(zip(names, column.tolist(), strict=True)), known)
+            for column in kinds.T
+        ]
+        more = np.array([term.pop("", 0) for term in every], np.int64)
+        numbers = np.array([self._pointed(term) for term in every], np.int32)
+        which = np.asarray(which).ravel()
+        return numbers[which], value.constant + offset + more[which]
+
+    def _of_blocks(self, names: Sequence[str]) -> dict[Any, terms.Term]:
+        """Symbols that are a number of each block, as the symbol of such numbers."""
+        told, origins = self.machine.state.data.told, self.book.origins
+        found: dict[Any, terms.Term] = {}
+        for name in names:
+            if name in told or isinstance(name, terms.Made):
+                with suppress(NotKnown):
+                    found[name] = origins.spread(self.blocks.term({name: 1}, told))
+        return found
+
+    def _pointed(self, term: terms.Term) -> int:
+        """The kind of element at an address, without the number that is added."""
+        arrays = self.book.statement.arrays
+        term = {s: c for s, c in term.items() if c}
+        pointers = [s for s in term if s[:1] == "." and s[1:] in arrays]
+        if len(pointers) != 1 or term.pop(pointers[0]) != 1:
+            return UNKNOWN
+        array = pointers[0][1:]
+        size = arrays[array].bytes
+        is_known = all(c % size == 0 for c in term.values())
+        if not is_known or not all(is_stable(s) or is_turn(s) for s in term):
+            return UNKNOWN
+        found: Frozen = terms.frozen({s: c // size for s, c in term.items()})
+        return self.book.number(Element(array, found, size))
+
+    def _bytes(self, number: np.ndarray, start: np.ndarray, count: int) -> Tags:
+        """So many bytes from the start on."""
+        granules = max(count // self.book.grain, 1)
+        place = start[:, None] + np.arange(granules) * self.book.grain
+        place = np.where(number[:, None] > NUMBER, place, 0)
+        return Tags(np.repeat(number[:, None], granules, axis=1), place)
+
+
+def is_stable(symbol: str) -> bool:
+    """Whether it is a parameter, a special register or known of each block, or made of
+    such.
+    """
+    if isinstance(symbol, terms.Made):
+        return all(name[0] in ".%@" for name in symbol.names)
+    return symbol[0] in ".%@"
