@@ -21,6 +21,7 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.blocks import Boxes, Classes, are_apart
 from alcop_mlir.checker.placed.placing import Placing
+from alcop_mlir.checker.placed.tags import Origins
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.checker.ptx.text import read_kernel
@@ -89,8 +90,10 @@ def test_other_edges_are_not_placed(case: Case, old: str, new: str) -> None:
     assert not report.is_placed
 
 
-def counted(value: Value) -> dict[str, np.ndarray]:
-    """What is told of `%r3 = %ctaid.x - 2`, of which a check knows this value."""
+def counted(value: Value, opcode: str = "sub.s32") -> tuple[Value, dict[str, Any]]:
+    """`%r3 = %ctaid.x - 2` in four blocks, of which a check knows this value: what it
+    knows then, and is told.
+    """
     block = Same({"%ctaid.x": 1, "": 0}, 0, 3)
     values = {"%r1": block, "%r2": np.full(4, 2, np.uint64), "%r3": None}
     machine: Any = SimpleNamespace(
@@ -98,11 +101,16 @@ def counted(value: Value) -> dict[str, np.ndarray]:
         fresh="u5",
         threads=4,
         kernel=SimpleNamespace(width=lambda _: 32),
-        value=values.get,
+        value={**values, "%tid.x": np.arange(4, dtype=np.uint64)}.get,
+        symbol=lambda *_: None,
+        interned=lambda found: found,
     )
-    ins = Instruction("", False, "sub.s32", ("%r3", "%r1", "%r2"))
-    Classes(machine, (4, 1, 1)).counted(ins, value, np.ones(4, bool))
-    return machine.state.data.told
+    ins = Instruction("", False, opcode, ("%r3", "%r1", "%r2"))
+    if opcode != "sub.s32":
+        ins = Instruction("", False, opcode, ("%r3", "%r1", "%tid.x"))
+    classes = Classes(machine, Origins((4, 1, 1)))
+    found = classes.counted(ins, value, np.ones(4, bool))
+    return found, machine.state.data.told
 
 
 def test_a_symbol_is_told_where_it_is_all_that_a_register_holds() -> None:
@@ -110,15 +118,29 @@ def test_a_symbol_is_told_where_it_is_all_that_a_register_holds() -> None:
     part, or where it cannot be divided.
     """
     for factor in (1, -1):
-        told = counted(Same({"u5": factor, "": 0}, -9, 9))
+        _, told = counted(Same({"u5": factor, "": 0}, -9, 9))
         each = [-2 * factor, -factor, 0, factor]
         assert told["u5"].view(np.int64).ravel().tolist() == each
     lanes = np.arange(4)
     part = Mixed({"u5": lanes * 0 + 1}, lanes, -9, 9, 32)
     for value in (Same({"u5": 4, "": 0}, -9, 9), Same({"u5": 1, "": 1}, -9, 9), part):
-        told = counted(value)
+        _, told = counted(value)
         assert "u5" not in told
         assert "%r3" in told
+
+
+def test_a_number_of_each_block_is_a_symbol() -> None:
+    """Plus one of each thread; others are told in each thread of each block."""
+    found, told = counted(None)
+    assert isinstance(found, Same)
+    assert (found.low, found.high, told) == (-2, 1, {})
+    found, told = counted(None, "add.s32")
+    assert isinstance(found, Mixed)
+    assert found.constant.tolist() == [0, 1, 2, 3]
+    assert (found.low, found.high, told) == (0, 6, {})
+    found, told = counted(None, "mul.lo.s32")
+    assert found is None
+    assert told["%r3"][3, 0, 0].tolist() == [0, 3, 6, 9]
 
 
 def test_what_is_skipped_is_not_told_any_more() -> None:

@@ -16,6 +16,9 @@ from certificate_kernels import matmul
 
 CASE = matmul("nn", 32, 32, 256, "block=32,32,32 warp=16,16 stages=2,1 split_k=4")
 
+# Of 768 columns: a thread's column is a remainder, by a multiplication.
+WIDE = matmul("nn", 32, 768, 128, "block=32,32,32 warp=16,16 stages=2,1 split_k=2")
+
 
 @pytest.mark.parametrize("name", ["f_matmul", "f_map"])
 def test_parts_and_their_sum_are_placed(name: str) -> None:
@@ -50,6 +53,24 @@ def test_other_sums_are_not_placed(name: str, old: str, new: str) -> None:
     report = verdict(CASE, text, name)
     assert report.verdict != "proven"
     assert not report.is_placed
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sub.s64 %rd7, %rd5, %rd6;", "sub.s64 %rd7, %rd5, 0;"),
+        ("cvt.u64.u16 %rd6, %rs5;", "cvt.u64.u16 %rd6, %rs4;"),
+        ("mul.wide.u32 %rd13, %r7, 4;", "mul.wide.u32 %rd13, %r7, 2;"),
+        ("[%rd14+98304]", "[%rd14+98300]"),
+    ],
+)
+def test_other_remainders_are_not_placed(old: str, new: str) -> None:
+    assert verdict(WIDE, WIDE.ptx, "f_map").verdict == "proven"
+    text = WIDE.ptx.replace(" \t", " ")
+    assert text.count(old) == 1
+    text = text.replace(old, new)
+    assert WIDE.behaviour(text) != "clean"
+    assert not verdict(WIDE, text, "f_map").is_placed
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class Machine(Registers):
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):
             value = self.result(ins)
         if self.placing is not None and written:
-            self.placing.counted(ins, value, lanes)
+            value = self.placing.counted(ins, value, lanes)
         for number, register in enumerate(written):
             new = value if not number else None
             self.state.registers[register] = self._kept(register, new, lanes)

@@ -46,8 +46,8 @@ class Results(Protocol):
         """An instruction, before registers change."""
         ...
 
-    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
-        """Its result, before registers change."""
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
+        """Its result, before registers change: what is known, or more."""
         ...
 
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.arithmetic import Unknown
-from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.mixed import mixed
 from alcop_mlir.checker.placed.blocks import Blocks, NotKnown
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, Book, Element, is_turn
@@ -44,9 +42,9 @@ class Addresses:
         names = list(value.parts)
         rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
         kinds, which = np.unique(rows, axis=1, return_inverse=True)
-        known = {**self.machine.state.data.turns, **self._of_blocks(names)}
+        turns = self.machine.state.data.turns
         every = [
-            terms.replaced(dict(zip(names, column.tolist(), strict=True)), known)
+            terms.replaced(dict(zip(names, column.tolist(), strict=True)), turns)
             for column in kinds.T
         ]
         more = np.array([term.pop("", 0) for term in every], np.int64)
@@ -54,30 +52,27 @@ class Addresses:
         which = np.asarray(which).ravel()
         return numbers[which], value.constant + offset + more[which]
 
-    def _of_blocks(self, names: Sequence[str]) -> dict[Any, terms.Term]:
-        """Symbols that are a number of each block, as the symbol of such numbers."""
-        told, origins = self.machine.state.data.told, self.book.origins
-        found: dict[Any, terms.Term] = {}
-        for name in names:
-            if name in told or isinstance(name, terms.Made):
-                with suppress(NotKnown):
-                    found[name] = origins.spread(self.blocks.term({name: 1}, told))
-        return found
-
     def _pointed(self, term: terms.Term) -> int:
-        """The kind of element at an address, without the number that is added."""
-        arrays = self.book.statement.arrays
+        """The kind of element at an address, without the number that is added.
+
+        What does not change with turns is a number of each block.
+        """
+        arrays, origins = self.book.statement.arrays, self.book.origins
         term = {s: c for s, c in term.items() if c}
         pointers = [s for s in term if s[:1] == "." and s[1:] in arrays]
         if len(pointers) != 1 or term.pop(pointers[0]) != 1:
             return UNKNOWN
         array = pointers[0][1:]
         size = arrays[array].bytes
-        is_known = all(c % size == 0 for c in term.values())
-        if not is_known or not all(is_stable(s) or is_turn(s) for s in term):
+        turns = {s: term.pop(s) for s in [*term] if is_turn(s)}
+        try:
+            start = self.blocks.term(term, self.machine.state.data.told)
+        except NotKnown:
             return UNKNOWN
-        found: Frozen = terms.frozen({s: c // size for s, c in term.items()})
-        return self.book.number(Element(array, found, size))
+        if (start % size).any() or any(c % size for c in turns.values()):
+            return UNKNOWN
+        found = {s: c // size for s, c in turns.items()} | origins.spread(start // size)
+        return self.book.number(Element(array, terms.frozen(found), size))
 
     def _bytes(self, number: np.ndarray, start: np.ndarray, count: int) -> Tags:
         """So many bytes from the start on."""

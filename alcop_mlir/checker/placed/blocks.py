@@ -27,9 +27,10 @@ from alcop_mlir.checker.machine.arithmetic import (
     unsigned,
 )
 from alcop_mlir.checker.machine.held import Frozen
+from alcop_mlir.checker.machine.mixed import simplest
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.tags import Book, Misplaced, Result
+from alcop_mlir.checker.placed.tags import Book, Misplaced, Origins, Result
 from alcop_mlir.checker.ptx.instructions import Instruction, source_size
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ class NotKnown(Exception):
 class Blocks:
     """Of one grid, and blocks of so many threads."""
 
-    def __init__(self, grid: tuple[int, int, int], threads: int):
-        self.grid, self.threads = grid, threads
-        self.every = np.ones(grid, bool)
+    def __init__(self, origins: Origins, threads: int):
+        self.origins, self.grid, self.threads = origins, origins.grid, threads
+        self.every = np.ones(self.grid, bool)
         self._axes: dict[str, np.ndarray] = {}
-        for place, (axis, count) in enumerate(zip("xyz", grid, strict=True)):
+        for place, (axis, count) in enumerate(zip("xyz", self.grid, strict=True)):
             shape = [1, 1, 1, 1]
             shape[place] = count
             self._axes[f"%ctaid.{axis}"] = np.arange(count).reshape(shape)
@@ -73,6 +74,8 @@ class Blocks:
             return self._axes[symbol]
         if symbol in known:
             return known[symbol].view(np.int64)
+        if symbol[0] == "@":
+            return self.origins.values({symbol: 1}).reshape(*self.grid, 1)
         if isinstance(symbol, Quotient):
             return self.term(symbol.dividend, known) // symbol.divisor
         if isinstance(symbol, Choice):
@@ -144,11 +147,14 @@ class Blocks:
 class Classes:
     """Of one machine: `told` are numbers of its state, `blocks` where it is."""
 
-    def __init__(self, machine: Machine, grid: tuple[int, int, int]):
-        self.machine, self.blocks = machine, Blocks(grid, machine.threads)
+    def __init__(self, machine: Machine, origins: Origins):
+        self.machine, self.blocks = machine, Blocks(origins, machine.threads)
 
-    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
-        """A result, before registers change, where its value does not say it all."""
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
+        """A result, before registers change; told where its value does not say it all.
+
+        Where the machine knows nothing, a number of each block is a symbol.
+        """
         state, fresh = self.machine.state, self.machine.fresh
         told = state.data.told
         is_open = value is None or (
@@ -157,15 +163,36 @@ class Classes:
         found = self._made(ins, lanes) if is_open and len(ins.results) == 1 else None
         for name in (*ins.results, fresh):
             told.pop(name, None)
-        if found is not None:
-            told[ins.results[0]] = found
-            factor = _factor(value, fresh)
-            if found.shape[3] == 1 and factor:
-                width = self.machine.kernel.width(ins.results[0])
-                own = found if width == 1 else _with_sign(found, width)
-                each, rest = np.divmod(own.view(np.int64), factor)
-                if not rest.any():
-                    told[fresh] = each.view(np.uint64)
+        if found is None:
+            return value
+        (name,), width = ins.results, self.machine.kernel.width(ins.results[0])
+        if value is None and width > 1 and lanes.all():
+            value = self._parted(_with_sign(found, width).view(np.int64), width)
+            if value is not None:
+                return value
+        told[name] = found
+        factor = _factor(value, fresh)
+        if found.shape[3] == 1 and factor:
+            own = found if width == 1 else _with_sign(found, width)
+            each, rest = np.divmod(own.view(np.int64), factor)
+            if not rest.any():
+                told[fresh] = each.view(np.uint64)
+        return value
+
+    def _parted(self, found: np.ndarray, width: int) -> Value:
+        """A number of each block, as a symbol, plus one of each thread, if it is."""
+        blocks, each = found[..., :1], found[0, 0, 0] - found[0, 0, 0, 0]
+        if (found != blocks + each).any():
+            return None
+        term = self.blocks.origins.spread(blocks)
+        for symbol in term:
+            numbers = self.blocks.term({symbol: 1}, {})
+            self.machine.symbol(symbol, int(numbers.min()), int(numbers.max()))
+        threads = self.machine.threads
+        parts = {symbol: np.full(threads, c) for symbol, c in term.items()}
+        lanes = np.broadcast_to(each, (threads,))
+        limits = int(found.min()), int(found.max())
+        return self.machine.interned(simplest(Mixed(parts, lanes, *limits, width)))
 
     def _made(self, ins: Instruction, lanes: np.ndarray) -> np.ndarray | None:
         machine, told = self.machine, self.machine.state.data.told

@@ -52,7 +52,7 @@ class Placing:
         every = [p for i in flow.code for p in i.parts[1:]]
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
         self.book = Book(statement, 1 if is_fine else 2)
-        self.classes = Classes(machine, statement.grid)
+        self.classes = Classes(machine, self.book.origins)
         self.moves = Moves(machine, self.book, self.classes.blocks)
         self.tiles = Tiles(self.moves)
         self.first: dict[tuple[int, bytes], Held] = {}
@@ -173,9 +173,9 @@ class Placing:
 
     # Ways.
 
-    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> None:
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
         """Its result, before registers change."""
-        self.classes.counted(ins, value, lanes)
+        return self.classes.counted(ins, value, lanes)
 
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""

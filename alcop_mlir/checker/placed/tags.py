@@ -104,11 +104,6 @@ class Origins:
             self._terms[key] = found
         return self._terms[key]
 
-    def spread(self, numbers: np.ndarray) -> Term:
-        """The term that is these numbers along axes of the grid, in all threads."""
-        assert numbers.shape[3] == 1
-        return self.term(np.broadcast_to(numbers[..., 0], self.grid).ravel())
-
     def _of(self, symbol: str) -> np.ndarray:
         if symbol not in self._known:
             raise Misplaced("a block's place depends on more than its number")
@@ -116,7 +111,14 @@ class Origins:
 
     def term(self, values: np.ndarray) -> Term:
         """The term that is these numbers here: nothing where all are 0."""
-        values = np.where(self.here, values, 0)
+        return self._named(np.where(self.here, values, 0))
+
+    def spread(self, numbers: np.ndarray) -> Term:
+        """The term that is these numbers along axes of the grid, in all threads."""
+        assert numbers.shape[3] == 1
+        return self._named(np.broadcast_to(numbers[..., 0], self.grid).ravel())
+
+    def _named(self, values: np.ndarray) -> Term:
         if not values.any():
             return {}
         name = self._names.setdefault(values.tobytes(), f"@{len(self._names)}")
