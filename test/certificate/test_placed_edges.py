@@ -34,6 +34,8 @@ EDGES = matmul("nn", 65, 72, 40, "block=32,64,32 warp=16,32 stages=2,1")
 TILES = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
 # Rows of which elements are loaded one by one.
 SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
+# So in a loop: registers hold elements of some rows, and 0 before the first turn.
+LOOP = matmul("nn", 40, 65, 643, "block=32,32,32 warp=16,16 stages=4,2")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,7 @@ SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
         matmul("nn", 1, 64, 96, "block=16,64,32 warp=16,32 stages=2,1"),
         EDGES,
         SINGLE,
+        LOOP,
         TILES,
         matmul("nt", 50, 40, 100, "block=32,32,32 warp=16,16 stages=3,2"),
         matmul("nn", 33, 71, 41, "block=32,64,32 warp=16,32 stages=2,1"),
@@ -77,6 +80,12 @@ def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
         (SINGLE, "gt.u64 %p27, %rd128, %rd9;", "ge.u64 %p27, %rd9, %rd128;"),
         (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 69;"),
         (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 71;"),
+        # Rows of A and a column of B in all turns, and where the sum ends.
+        (LOOP, "lt.u64 %p17, %rd34, 25;", "lt.u64 %p17, %rd34, 26;"),
+        (LOOP, "lt.s64 %p18, %rd37, 1;", "lt.s64 %p18, %rd37, 2;"),
+        (LOOP, "lt.s64 %p19, %rd37, 2;", "lt.s64 %p19, %rd37, 3;"),
+        (LOOP, "lt.u64 %p20, %rd152, 576;", "lt.u64 %p20, %rd152, 544;"),
+        (LOOP, "gt.u64 %p21, %rd12, 2;", "gt.u64 %p21, %rd12, 1;"),
     ],
 )
 def test_other_edges_are_not_placed(case: Case, old: str, new: str) -> None:

@@ -34,7 +34,7 @@ from alcop_mlir.checker.placed.tags import (
     is_same,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
-from alcop_mlir.checker.ptx.flow import Flow, Region, live, sums
+from alcop_mlir.checker.ptx.flow import Flow, Region, carriers, live
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
@@ -58,7 +58,7 @@ class Placing:
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
         self.live = live(flow)
-        self.sums = sums(flow)
+        self.carriers = carriers(flow)
 
     def start(self) -> Held:
         """Of the entry."""
@@ -240,8 +240,10 @@ class Placing:
                 else:
                     values[name] = terms.number(turn)
         live = self.live[pc]
-        for name in self.sums & live & state.registers.keys() - data.registers.keys():
-            data.registers[name] = self.moves.operand(name, 4)
+        for name in self.carriers & live & state.registers.keys():
+            if name not in data.registers:
+                width = self.machine.kernel.width(name) // 8
+                data.registers[name] = self.moves.operand(name, width)
         names = [n for n in data.registers if n in live]
         every = [data.shared, *(data.registers[n] for n in names)]
         shared, *rest = self.book.renamed(every, values, lost)

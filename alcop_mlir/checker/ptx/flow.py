@@ -175,20 +175,25 @@ class Flow:
         return {b: firsts[c & ~bits[b]] for b, c in chains.items() if b != self.end}
 
 
-def sums(flow: Flow) -> set[str]:
-    """Accumulators: registers in which a sum is, or that are moved there."""
+def carriers(flow: Flow) -> set[str]:
+    """Registers that may hold what is loaded or multiplied, or what is made of that;
+    and those that are moved there.
+    """
     found: set[str] = set()
     for ins in flow.code:
         if ins.parts[0] == "mma":
             found.update(items(ins.operands[3]))
+        if ins.parts[0] in (*_LOADS, "mma") and "param" not in ins.parts:
+            found.update(ins.results)
     grows = True
     while grows:
-        grows = False
+        before = len(found)
         for ins in flow.code:
+            if ins.parts[0] not in _LOADS and not found.isdisjoint(ins.reads):
+                found.update(ins.results)
             if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
-                new = set(items(ins.operands[1])) - found
-                found |= new
-                grows = grows or bool(new)
+                found.update(items(ins.operands[1]))
+        grows = len(found) > before
     return found
 
 
