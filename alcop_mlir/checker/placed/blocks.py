@@ -133,15 +133,18 @@ class Blocks:
         where there are many.
         """
         rows = numbers.reshape(-1, numbers.shape[-1])
-        each, which = np.unique(rows, axis=0, return_inverse=True)
-        places = np.broadcast_to(which.reshape(numbers.shape[:3]), self.grid)
-        here = np.unique(places[within]).tolist()
+        kinds: dict[bytes, int] = {}
+        which = [kinds.setdefault(row.tobytes(), len(kinds)) for row in rows]
+        each = np.array(which).reshape(numbers.shape[:3])
+        places = np.broadcast_to(each, self.grid)
+        here = np.unique(places[within])
         if len(here) > _MOST_CLASSES:
             raise NotKnown
-        lanes = [np.broadcast_to(each[one], (self.threads,)) for one in here]
-        return [
-            (within & (places == one), of) for one, of in zip(here, lanes, strict=True)
-        ]
+        found = []
+        for one in here.tolist():
+            lanes = np.broadcast_to(rows[which.index(one)], (self.threads,))
+            found.append((within & (places == one), lanes))
+        return found
 
 
 class Classes:
