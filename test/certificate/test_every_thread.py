@@ -130,6 +130,38 @@ def test_threads_at_their_own_pace() -> None:
     assert not is_bounded(text, replace(image(), arrays=less))
 
 
+# Threads below 64 read one array, others another one, which begins with theirs.
+_BRANCH = """
+mov.u64 %d8, %a;
+setp.lt.u64 %p1, %d1, 64;
+@%p1 bra SAME;
+sub.s64 %d2, %d1, 64;
+mov.u64 %d8, %b;
+SAME:
+"""
+_SELECTED = """
+setp.lt.u64 %p1, %d1, 64;
+selp.b64 %d8, %a, %b, %p1;
+sub.s64 %d3, %d1, 64;
+selp.b64 %d2, %d1, %d3, %p1;
+"""
+_READ = """
+shl.b64 %d3, %d2, 2;
+add.s64 %d4, %d8, %d3;
+ld.global.f32 %f1, [%d4];
+"""
+
+
+@pytest.mark.parametrize("chosen", ["mov.u64 %d2, %d1;" + _BRANCH, _SELECTED])
+@pytest.mark.parametrize(("first", "second"), [(64, 64), (63, 64), (64, 63), (128, 0)])
+def test_addresses_of_two_arrays(chosen: str, first: int, second: int) -> None:
+    """Each thread's is of one of them: as a compiler joins two copies."""
+    arrays = {n: Array(((4 * w, ()),)) for n, w in (("a", first), ("b", second))}
+    given = replace(image(), arrays=arrays)
+    fits = (first, second) == (64, 64)
+    assert is_bounded(kernel(chosen + _READ, "a b"), given) == fits
+
+
 def test_arrays_without_elements() -> None:
     arrays = {"a": Array(((4 * ROWS * COLUMNS, ()),), (((0, ()),),))}
     assert not is_bounded(kernel(_TAPS, "a"), replace(image(), arrays=arrays))

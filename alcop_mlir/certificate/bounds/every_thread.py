@@ -7,7 +7,7 @@ those that wait at the earliest block go on first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -51,12 +51,12 @@ class Numbers:
     """What a register holds: one number of each thread in each block, or of those
     along the axes on which it depends.
 
-    base:  the parameter that an address is counted from; "" for a number
+    base:  which array an address is counted from, from 1 on; 0 for a number
     known: in which threads
     """
 
     lanes: np.ndarray
-    base: str = ""
+    base: np.ndarray = field(default_factory=lambda: _NO_BASE)
     known: np.ndarray = field(default_factory=lambda: _ALL)
 
     @cached_property
@@ -67,7 +67,8 @@ class Numbers:
 
 
 _NONE = np.zeros(_SHAPE, bool)
-_NOTHING = Numbers(np.zeros(_SHAPE, np.uint64), "", _NONE)
+_NO_BASE = np.zeros(_SHAPE, np.int64)
+_NOTHING = Numbers(np.zeros(_SHAPE, np.uint64), _NO_BASE, _NONE)
 
 
 def number_of(value: Polynomial) -> int | None:
@@ -104,7 +105,8 @@ class EveryThread:
         accesses: Set[int],
     ):
         self.code, self.needed, self.accesses = code, needed, accesses
-        self.bytes = _bytes_of(given)
+        self.arrays = [*given.arrays]
+        self.bytes = np.array([0, *_bytes_of(given)], np.int64)
         blocks = blocks_of(given)
         self.special = _special(blocks, threads)
         self.threads = prod(blocks or ()) * threads
@@ -164,7 +166,7 @@ class EveryThread:
             return Numbers(np.full(_SHAPE, bits, np.uint64))
         if isinstance(operand, Negated):
             found = self.value(operand.operand, 1)
-            return Numbers((found.lanes == 0).astype(np.uint64), "", found.known)
+            return Numbers((found.lanes == 0).astype(np.uint64), _NO_BASE, found.known)
         if not isinstance(operand, Name):
             return _NOTHING
         name = operand.name
@@ -194,11 +196,11 @@ class EveryThread:
             self.registers[name] = value
             return
         old = self.registers.get(name, _NOTHING)
-        if old.base != value.base:
-            old, value = _one_base(old, value)
-        lanes = np.where(here, value.lanes, old.lanes)
-        known = np.where(here, value.known, old.known)
-        self.registers[name] = Numbers(lanes, value.base, known)
+        self.registers[name] = Numbers(
+            np.where(here, value.lanes, old.lanes),
+            _base_of(here, value, old),
+            np.where(here, value.known, old.known),
+        )
 
     def _computed(self, ins: Instruction, result: str) -> Numbers:
         first, last = ins.parts[0], ins.parts[-1]
@@ -220,26 +222,27 @@ class EveryThread:
         lanes = _lanes(ins, [one.lanes for one in v], self.code.width(result))
         return _NOTHING if lanes is None else Numbers(lanes, base, known)
 
-    def _base(self, ins: Instruction, v: list[Numbers]) -> str | None:
+    def _base(self, ins: Instruction, v: list[Numbers]) -> np.ndarray | None:
         """What the result is counted from; None where that says nothing."""
-        bases = [one.base for one in v]
-        if not any(bases):
-            return ""
-        first, place = ins.parts[0], bases.index(max(bases))
+        places = [place for place, one in enumerate(v) if one.base.any()]
+        if not places:
+            return _NO_BASE
+        first, place = ins.parts[0], places[0]
         bits = width_of(ins.parts[-1]) * (2 if "wide" in ins.parts else 1)
-        if sum(map(bool, bases)) > 1 or bits != 64:
+        if len(places) > 1 or bits != 64:
             return None
         moves = first == "add" or (first == "sub" and not place)
-        return bases[place] if moves or (first == "mad" and place == 2) else None
+        return v[place].base if moves or (first == "mad" and place == 2) else None
 
     def _loaded(self, ins: Instruction) -> Numbers:
         place = ins.operands[1]
         is_pointer = "param" in ins.parts and ins.parts[-1] in ("u64", "b64", "s64")
         if not is_pointer or not isinstance(place, Address) or place.offset:
             return _NOTHING
-        if place.base is None or place.base not in self.bytes:
+        if place.base is None or place.base not in self.arrays:
             return _NOTHING
-        return Numbers(np.zeros(_SHAPE, np.uint64), place.base)
+        base = _NO_BASE + 1 + self.arrays.index(place.base)
+        return Numbers(np.zeros(_SHAPE, np.uint64), base)
 
     # Accesses.
 
@@ -255,21 +258,23 @@ class EveryThread:
             self.lost[pc] = "an access that is not modelled"
             return
         address = self.value(Name(place.base), 64)
-        if not address.base or not _all(address.known | ~runs):
-            self.lost[pc] = "its address is not computed of one array's"
+        if not _all((address.known & (address.base > 0)) | ~runs):
+            self.lost[pc] = "its address is not computed of an array's"
             return
         length = self.bytes[address.base] - place.offset
         self._spend(runs)
         low, high = address.ends
-        if low >= -place.offset and high <= length - int(size.max()):
+        if low >= -place.offset and high <= int(length.min()) - int(size.max()):
             return
         offset = address.lanes.view(np.int64)
         for what, is_out in (
             ("before", offset < -place.offset),
             ("behind", offset > length - size),
         ):
-            if (runs & is_out).any():
-                self.lost[pc] = f"it is {what} the array of {address.base}"
+            lost = runs & is_out
+            if lost.any():
+                base = np.broadcast_to(address.base, lost.shape)[lost][0]
+                self.lost[pc] = f"it is {what} the array of {self.arrays[base - 1]}"
 
     def _size(self, ins: Instruction) -> np.ndarray:
         """How many bytes each thread accesses."""
@@ -288,15 +293,15 @@ def _all(mask: np.ndarray) -> bool:
     return mask is _ALL or bool(mask.all())
 
 
-def _bytes_of(given: Preconditions) -> Mapping[str, int]:
+def _bytes_of(given: Preconditions) -> list[int]:
     """How many bytes are behind each pointer; none where a length is 0."""
-    found = {}
-    for name, array in given.arrays.items():
+    found: list[int] = []
+    for array in given.arrays.values():
         bytes_ = number_of(array.bytes)
         lengths = [number_of(one) for one in array.lengths]
         if bytes_ is None or None in lengths:
             raise NotKnown
-        found[name] = bytes_ if all(lengths) else 0
+        found.append(bytes_ if all(lengths) else 0)
     return found
 
 
@@ -321,21 +326,18 @@ def _along(count: int, axis: int) -> np.ndarray:
     return np.arange(count, dtype=np.uint64).reshape(shape)
 
 
-def _one_base(old: Numbers, new: Numbers) -> tuple[Numbers, Numbers]:
-    """Both with one base: where one is known nowhere, the other's."""
-    if not old.known.any():
-        return Numbers(old.lanes, new.base, old.known), new
-    if not new.known.any():
-        return old, Numbers(new.lanes, old.base, new.known)
-    return _NOTHING, _NOTHING
+def _base_of(here: np.ndarray, one: Numbers, other: Numbers) -> np.ndarray:
+    """What one is counted from where threads are here, else the other."""
+    if one.base is other.base:
+        return one.base
+    return np.where(here, one.base, other.base)
 
 
 def _selected(v: list[Numbers], known: np.ndarray) -> Numbers:
     first, second, test = v
-    if first.base != second.base:
-        return _NOTHING
-    lanes = np.where(test.lanes != 0, first.lanes, second.lanes)
-    return Numbers(lanes, first.base, known)
+    here = test.lanes != 0
+    lanes = np.where(here, first.lanes, second.lanes)
+    return Numbers(lanes, _base_of(here, first, second), known)
 
 
 def _lanes(ins: Instruction, v: list[np.ndarray], width: int) -> np.ndarray | None:

@@ -39,16 +39,17 @@ _ALL, _NO = np.ones(_SHAPE, bool), np.zeros(_SHAPE, bool)
 
 @dataclass(eq=False)
 class Number:
-    """What a register holds where it is `known`; as bytes behind the pointer `base`,
-    if that is one.
+    """What a register holds where it is `known`: bytes behind the array of that number
+    from 1 on, `base`, or where that is 0 no address.
     """
 
     lanes: np.ndarray
-    base: str
+    base: np.ndarray
     known: np.ndarray
 
 
-_NOTHING = Number(np.zeros(_SHAPE, np.uint64), "", _NO)
+_PLAIN = np.zeros(_SHAPE, np.int64)
+_NOTHING = Number(np.zeros(_SHAPE, np.uint64), _PLAIN, _NO)
 
 
 class EveryThread:
@@ -56,10 +57,12 @@ class EveryThread:
 
     def __init__(self, flow: Flow, threads: int, given: Promises, needed: set[str]):
         self.flow, self.needed = flow, needed
-        self.arrays = {
-            name: _number(bytes_) if all(map(_number, lengths)) else 0
-            for name, (bytes_, lengths) in given.arrays.items()
-        }
+        self.arrays = [*given.arrays]
+        room = [
+            _number(bytes_) if all(map(_number, lengths)) else 0
+            for bytes_, lengths in given.arrays.values()
+        ]
+        self.room = np.array([0, *room], np.int64)
         axes = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
         if not given.grid.keys() >= set(axes):
             raise CertificateError("the number of blocks is not known")
@@ -73,7 +76,7 @@ class EveryThread:
             lanes[f"%ctaid.{axis}"] = _along(count, 2 - place)
             sizes[f"%nctaid.{axis}"] = count
         lanes |= {n: _same(one) for n, one in {"%ntid.x": threads, **sizes}.items()}
-        self.held = {name: Number(one, "", _ALL) for name, one in lanes.items()}
+        self.held = {name: Number(one, _PLAIN, _ALL) for name, one in lanes.items()}
         self.waiting = {0: _ALL} if all(blocks) else {}
         self.active, self.work = _ALL, 0
 
@@ -117,15 +120,15 @@ class EveryThread:
     def value(self, operand: str, width: int) -> Number:
         """What an operand holds."""
         if NUMBER.fullmatch(operand):
-            return Number(_same(integer(operand) % 2**width), "", _ALL)
+            return Number(_same(integer(operand) % 2**width), _PLAIN, _ALL)
         if operand.startswith("!"):
             found = self.value(operand[1:].strip(), 1)
-            return Number((found.lanes == 0).astype(np.uint64), "", found.known)
+            return Number((found.lanes == 0).astype(np.uint64), _PLAIN, found.known)
         return self.held.get(operand, _NOTHING)
 
     def _guard(self, ins: Instruction) -> Number:
         if not ins.guard:
-            return Number(_same(1), "", _ALL)
+            return Number(_same(1), _PLAIN, _ALL)
         return self.value("!" * ins.is_negated + ins.guard, 1)
 
     def _write(self, ins: Instruction, name: str, value: Number) -> None:
@@ -134,11 +137,10 @@ class EveryThread:
         here = self.active & (test.lanes != 0)
         if (self.active & ~test.known).any():
             here, value = self.active, _NOTHING
-        if not here.all() and value.base != old.base:
-            value, old = _of_one_base(value, old)
-        lanes = np.where(here, value.lanes, old.lanes)
         self.held[name] = Number(
-            lanes, value.base, np.where(here, value.known, old.known)
+            np.where(here, value.lanes, old.lanes),
+            _base(here, value, old),
+            np.where(here, value.known, old.known),
         )
 
     def _made(self, ins: Instruction) -> Number:
@@ -149,29 +151,32 @@ class EveryThread:
         if name == "ld":
             return self._loaded(ins, width == own == 64)
         v = [self.value(one, width) for one in ins.operands[1:]]
-        known, bases = _ALL, [one.base for one in v]
+        known, base = _ALL, _PLAIN
         for one in v:
             known = known & one.known
         if name in ("mov", "cvta") and len(v) == 1:
             return v[0]
         if name == "selp":
-            lanes = np.where(v[2].lanes != 0, v[0].lanes, v[1].lanes)
-            return Number(lanes, bases[0], known if bases[0] == bases[1] else _NO)
-        if any(bases):
-            moved = [place for place, base in enumerate(bases) if base]
+            first = v[2].lanes != 0
+            lanes = np.where(first, v[0].lanes, v[1].lanes)
+            return Number(lanes, _base(first, v[0], v[1]), known)
+        moved = [place for place, one in enumerate(v) if one.base.any()]
+        if moved:
             if own != 64 or (name, *moved) not in _MOVES:
                 return _NOTHING
+            base = v[moved[0]].base
         lanes = computed(ins, [one.lanes for one in v], own)
-        return (
-            _NOTHING if lanes is None else Number(lanes, max(bases, default=""), known)
-        )
+        return _NOTHING if lanes is None else Number(lanes, base, known)
 
     def _loaded(self, ins: Instruction, is_whole: bool) -> Number:
         place = PLACE.fullmatch(ins.operands[1])
         is_plain = "param" in ins.parts and ins.parts[-1][0] != "f" and is_whole
         if place is None or not is_plain or place[2] or place[3]:
             return _NOTHING
-        return Number(_same(0), place[1], _ALL) if place[1] in self.arrays else _NOTHING
+        if place[1] not in self.arrays:
+            return _NOTHING
+        base = _PLAIN + 1 + self.arrays.index(place[1])
+        return Number(_same(0), base, _ALL)
 
     def _look(self, ins: Instruction) -> None:
         """CertificateError where an access may be outside."""
@@ -179,10 +184,11 @@ class EveryThread:
         runs = self.active & ((test.lanes != 0) | ~test.known) & (size > 0)
         self._spend(runs)
         address = _NOTHING if place is None else self.value(place[1], 64)
-        if place is None or not address.base or (runs & ~address.known).any():
+        is_one = address.known & (address.base > 0)
+        if place is None or (runs & ~is_one).any():
             raise CertificateError(f"an address is not known: {ins.opcode}")
         offset = address.lanes.view(np.int64) + step_of(place)
-        room = self.arrays[address.base] - size
+        room = self.room[address.base] - size
         if (runs & ((offset < 0) | (offset > room))).any():
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
 
@@ -231,10 +237,8 @@ def _along(count: int, axis: int) -> np.ndarray:
     return np.arange(count, dtype=np.uint64).reshape(shape)
 
 
-def _of_one_base(new: Number, old: Number) -> tuple[Number, Number]:
-    """Nothing of both, unless the one is known nowhere."""
-    if not old.known.any():
-        return new, Number(old.lanes, new.base, _NO)
-    if not new.known.any():
-        return Number(new.lanes, old.base, _NO), old
-    return _NOTHING, _NOTHING
+def _base(here: np.ndarray, one: Number, other: Number) -> np.ndarray:
+    """The array of one where threads are here, else of the other."""
+    if one.base is other.base:
+        return one.base
+    return np.where(here, one.base, other.base)

@@ -271,7 +271,8 @@ def _is_unequal(clause: Clause) -> bool:
     """
     if len(clause) != 2 or any(len(one) != 1 for one in clause):
         return False
-    return terms.is_constant(terms.plus(*(one[0] for one in clause)))
+    (first,), (second,) = clause
+    return terms.is_constant(terms.plus(first, second))
 
 
 def is_same(one: Value, other: Value) -> bool:
