@@ -134,6 +134,8 @@ def _with_bounds(
     report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
     if not is_bounded:
         return report
+    if bounds.by_numbers:  # all threads have been run to their ends
+        report = replace(report, is_ending=True)
     assumed = sorted({*found["assumes"], *bounds.assumed})
     assumptions = dict.fromkeys((*report.assumptions, *assumed))
     promised = {**given.to_json(), "by_numbers": bounds.by_numbers}
@@ -173,7 +175,7 @@ def _checked(ptx: str, report: Report) -> Report:
             loose = f"the checker does not accept it: {error}"
             part = sealed({**found, "bounds": None})
             less = replace(report, is_bounded=False, loose=loose, certificate=part)
-            known = _checked(ptx, less)
+            known = _checked(ptx, replace(less, is_ending=found["ends"]))
             if known.is_placed or not report.is_placed:
                 return known
             return _checked(ptx, _without_statement(report, str(error)))

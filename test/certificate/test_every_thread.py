@@ -130,6 +130,14 @@ def test_threads_at_their_own_pace() -> None:
     assert not is_bounded(text, replace(image(), arrays=less))
 
 
+@pytest.mark.parametrize(("old", "ends"), [("", True), ("%d2, 1;", False)])
+def test_the_end_of_threads_at_their_own_pace(old: str, ends: bool) -> None:
+    """All are run to it; where a counter stands still, nobody gets there."""
+    text = kernel(_PACES.replace(old, "%d2, 0;") if old else _PACES, "a")
+    given = replace(image(), arrays={"a": Array(((4 * 128, ()),))})
+    assert certified(text, "f", None, None, {}, 60, given).is_ending == ends
+
+
 # Threads below 64 read one array, others another one, which begins with theirs.
 _BRANCH = """
 mov.u64 %d8, %a;

@@ -28,12 +28,12 @@ def check_bounds(
     kernel: Kernel, flow: Flow, threads: int, given: Promises, answers: Answers
 ) -> bool:
     """CertificateError where an access is not inside; whether it is assumed that
-    counters do not wrap around.
+    counters do not wrap around. By numbers all threads are run to their ends too.
     """
-    if not any(map(is_global, kernel.code)):
-        return False
     if given.by_numbers:
         EveryThread(flow, threads, given, _needed(kernel)).run()
+        return False
+    if not any(map(is_global, kernel.code)):
         return False
     thread = Thread(kernel, threads, given, answers)
 
