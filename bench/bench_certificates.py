@@ -1,7 +1,7 @@
 """How many of our kernels are proven: those of `make gpu-bundle`, by group.
 
     python bench/bench_certificates.py [--most N] [--target sm_80] [--group NAME]
-        [--state FILE]
+        [--state FILE] [--jobs N]
 
 Compiles kernels of the lists of bench/gpu (at most N of each group, evenly chosen; all
 with --most 0), proves each, and prints a row per group: kernels, how many are proven,
@@ -10,7 +10,8 @@ global memory are not shown to be inside of arrays ("loose"), those whose result
 placed, verdicts, CPU seconds of
 the prover with the check of what it proved, of a check by itself, and bytes of
 certificates. What is not proven is listed below, with its reason. What was tried is
-written to FILE, and a run that was interrupted goes on.
+written to FILE, and a run that was interrupted goes on. N kernels are tried at a time;
+the seconds are of one CPU.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     state = Path("build/certificates.jsonl")
     parser.add_argument("--state", type=Path, default=state)
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
     specs = chosen(given.target, given.group, given.most)
-    rows = list(tried(specs, given.seconds, given.state))
+    rows = list(tried(specs, given.seconds, given.state, given.jobs))
     print(f"{'group':<16}{'kernels':>8}{'proven':>8}{'part':>6}{'loose':>6}", end="")
     print(f"{'placed':>8}", end="")
     print(f"{'not':>5}", end="")
@@ -67,21 +70,31 @@ def main() -> None:
     )
 
 
-def tried(groups: dict[str, list[Spec]], seconds: float, state: Path) -> Iterator[Row]:
+def tried(
+    groups: dict[str, list[Spec]], seconds: float, state: Path, jobs: int
+) -> Iterator[Row]:
     """What came of each kernel, now or before."""
     from rich.progress import track
 
     state.parent.mkdir(parents=True, exist_ok=True)
     lines = state.read_text().splitlines() if state.exists() else []
     done = {one["key"]: one["kernels"] for one in map(json.loads, lines)}
-    with state.open("a", encoding="utf-8") as file:
-        for group, specs in groups.items():
-            for spec in track(specs, group):
-                if spec.key not in done:
-                    done[spec.key] = list(verdicts(spec, seconds))
-                    kept = {"key": spec.key, "kernels": done[spec.key]}
-                    print(json.dumps(kept), file=file, flush=True)
-                yield from ({"group": group, **row} for row in done[spec.key])
+    every = {spec.key: spec for specs in groups.values() for spec in specs}
+    left = [spec for key, spec in every.items() if key not in done]
+    with state.open("a", encoding="utf-8") as file, ProcessPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(kept, spec, seconds) for spec in left]
+        for one in track(as_completed(waiting), "kernels", total=len(waiting)):
+            found = one.result()
+            done[found["key"]] = found["kernels"]
+            print(json.dumps(found), file=file, flush=True)
+    for group, specs in groups.items():
+        for spec in specs:
+            yield from ({"group": group, **row} for row in done[spec.key])
+
+
+def kept(spec: Spec, seconds: float) -> dict[str, Any]:
+    """What is kept of a spec."""
+    return {"key": spec.key, "kernels": list(verdicts(spec, seconds))}
 
 
 def show(name: str, rows: list[Row]) -> None:
