@@ -98,6 +98,7 @@ RULES = {
     "manifest.names": Rule(),
     "manifest.*": Rule(
         f"element_types errors {CODEC} polynomials extents schedule reference.steps "
+        "reference.expressions "
         "manifest.*"
     ),
     "target": Rule("errors"),

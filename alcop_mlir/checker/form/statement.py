@@ -2,7 +2,8 @@
 
 `C[m, n] = init[m, n] + sum over k of A[m, k] * B[k, n]`, with batches in any place, and
 outputs that are computed of one element of it and of elements of other arrays. Without
-B elements of A are added. All extents are known.
+B elements of A are added, and without both nothing is: outputs are computed of elements
+of the same indices alone. All extents are known.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from alcop_mlir.errors import CertificateError
 
+NO_SUM = ""  # instead of a loop, of one turn
 _MOST = 1 << 40
 _MEMBERS = {"extents", "arrays", "lhs", "rhs", "init", "order", "outputs", "grid"}
 
@@ -32,14 +34,14 @@ class Array:
 class Statement:
     """Arrays are named by the parameters that point to them.
 
-    reduced: the loop of the sum
+    reduced: the loop of the sum; NO_SUM where nothing is added
     order:   strides of the sum's loops, where its elements are numbered
     outputs: by array, the arrays that are read besides lhs, rhs and init
     """
 
     extents: dict[str, int]
     arrays: dict[str, Array]
-    lhs: str
+    lhs: str | None
     rhs: str | None
     init: str | None
     reduced: str
@@ -59,12 +61,10 @@ def read_statement(value: Any) -> Statement:
     }
     order = _numbered([n for n in value["order"] if n in extents], extents)
     lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
-    if not {lhs, rhs or lhs, init or lhs} <= arrays.keys():
+    if not {lhs, rhs or lhs, init or lhs} - {None} <= arrays.keys():
         raise CertificateError("this is no certificate: a statement of no such array")
-    every = arrays[lhs].strides.keys() | arrays[rhs or lhs].strides.keys()
-    reduced = every - order.keys()
-    both = arrays[lhs].strides.keys() & arrays[rhs or lhs].strides.keys()
-    if len(reduced) != 1 or not reduced <= both or not order.keys() <= every:
+    reduced = NO_SUM if lhs is None else _reduced(arrays, lhs, rhs or lhs, order)
+    if lhs is None and (rhs is not None or init is not None):
         raise CertificateError("this is no certificate: not one contraction")
     outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
     named = outputs.keys() | frozenset().union(*outputs.values())
@@ -78,9 +78,20 @@ def read_statement(value: Any) -> Statement:
     grid = tuple(map(_count, value["grid"]))
     if len(grid) != 3:
         raise CertificateError("this is no certificate: no grid of blocks")
-    return Statement(
-        extents, arrays, lhs, rhs, init, reduced.pop(), order, outputs, grid
-    )
+    extents[NO_SUM] = 1
+    return Statement(extents, arrays, lhs, rhs, init, reduced, order, outputs, grid)
+
+
+def _reduced(
+    arrays: dict[str, Array], lhs: str, rhs: str, order: dict[str, int]
+) -> str:
+    """The loop of the sum."""
+    one, other = arrays[lhs].strides.keys(), arrays[rhs].strides.keys()
+    reduced = (one | other) - order.keys()
+    is_in_both = reduced <= one & other and order.keys() <= one | other
+    if len(reduced) != 1 or not is_in_both:
+        raise CertificateError("this is no certificate: not one contraction")
+    return reduced.pop()
 
 
 def _array(loops: str, strides: list[int], size: int, extents: Any) -> Array:

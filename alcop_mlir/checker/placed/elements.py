@@ -22,6 +22,8 @@ from alcop_mlir.checker.placed.tags import (
     Whole,
 )
 
+Loops = dict[str, tuple[terms.Term, Any]]
+
 
 def joined(book: Book, parts: list[Whole], adds: bool = False) -> Whole:
     """What is computed of elements with the same indices is of those too.
@@ -45,8 +47,30 @@ def joined(book: Book, parts: list[Whole], adds: bool = False) -> Whole:
     return Whole(number, index)
 
 
+def of_result(
+    book: Book, number: int, at: np.ndarray, loops: Loops | None = None
+) -> tuple[int, np.ndarray]:
+    """An element that is a result as it is, where nothing is added.
+
+    loops: those of the result; None where it has to have an index for each
+    """
+    kind, statement = book.kinds[number], book.statement
+    if statement.lhs is not None or not isinstance(kind, Element):
+        return number, at
+    own = book.loops(kind, at)
+    if own.keys() != statement.order.keys():
+        if loops is None:
+            return number, at
+        own = {**loops, **own}  # the same for all that it has no index for
+    term, index = book.result(own)
+    whole = (("", statement.extents[statement.reduced]),)
+    made = Result(term, kind.size, whole, frozenset((kind.array,)))
+    return book.number(made), index
+
+
 def _together(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any]:
     kinds = book.kinds
+    given = [of_result(book, *one) for one in given]
     (first, at), *rest = sorted(
         given, key=lambda one: not isinstance(kinds[one[0]], Result)
     )

@@ -23,6 +23,7 @@ from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, Cover
+from alcop_mlir.checker.placed.elements import of_result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
@@ -151,12 +152,14 @@ class Placing:
         if (place.number[lanes] != number).any():
             raise Misplaced("a store to several arrays")
         found = np.unique(what.number[lanes])
-        result = self.book.kinds[int(found[0])]
+        loops = self.book.loops(kind, place.at[lanes])
+        number, at = of_result(self.book, int(found[0]), what.at[lanes], loops)
+        result = self.book.kinds[number]
         if len(found) != 1 or not isinstance(result, Result):
             raise Misplaced(f"it is not known what is stored to {kind.array}")
-        term, index = self.book.result(self.book.loops(kind, place.at[lanes]))
+        term, index = self.book.result(loops)
         is_same = self.book.origins.is_same(result.term, term)
-        if not is_same or (what.at[lanes] != index).any():
+        if not is_same or (at != index).any():
             raise Misplaced(f"a result is stored as another one of {kind.array}")
         self._check_whole(kind.array, result)
         data = self.machine.state.data

@@ -1,0 +1,231 @@
+"""Which values of a function's reference its arrays hold, as kernels run one by one.
+
+The reference computes values of names that arrays do not have: an intermediate array
+holds one of them, or another shape of one, once a kernel has stored it there. Kernels
+of one contraction say what they store (`statements`). Of others it is not known: an
+array that they may have stored to holds whatever is asked of it first, if that has its
+type and its number of elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from copy import copy
+from typing import NamedTuple
+
+from alcop_mlir.extents import Extent
+from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
+from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.promises import polynomial
+from alcop_mlir.polynomials import Polynomial, constant
+from alcop_mlir.reference.expressions import Operation
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Fold,
+    Gather,
+    Map,
+    Reduction,
+    Reshape,
+    Step,
+    operand_maps,
+)
+
+Array = Parameter | Intermediate | Constant
+Shape = tuple[Extent, ...]
+
+
+class Operand(NamedTuple):
+    """An array as it is read: of that shape, by a loop for each dimension."""
+
+    array: str
+    shape: Shape
+    loops: str
+
+
+class Values:
+    """Those of one function: `steps` make them, arrays hold some from the beginning."""
+
+    def __init__(self, function: Function):
+        self.function = function
+        self.arrays: dict[str, Array] = {one.name: one for one in _arrays(function)}
+        self.steps: dict[str, Step] = {}
+        self.shapes: dict[str, Shape] = {n: a.shape for n, a in self.arrays.items()}
+        self.dtypes = {name: one.dtype for name, one in self.arrays.items()}
+        for step in function.reference:
+            self.steps[step.out] = step
+            shape = self._shape(step)
+            if shape is not None:
+                self.shapes.setdefault(step.out, shape)
+            dtype = self._dtype(step)
+            if dtype:
+                self.dtypes.setdefault(step.out, dtype)
+
+    def root(self, name: str) -> str:
+        """The value of which this one is another shape."""
+        return name if name in self.arrays else self._source(name)
+
+    def _source(self, name: str) -> str:
+        step = self.steps.get(name)
+        while isinstance(step, Reshape):
+            name = step.source
+            step = None if name in self.arrays else self.steps.get(name)
+        return name
+
+    def is_shape_of(self, name: str, other: str) -> bool:
+        """Whether a value is another shape of the other one."""
+        return self.steps.get(name) is not None and self._source(name) == other
+
+    def elements(self, name: str) -> Polynomial | None:
+        """How many a value or an array has, where its shape is known."""
+        return None if name not in self.shapes else elements(self.shapes[name])
+
+    def _shape(self, step: Step) -> Shape | None:
+        if isinstance(step, Map | Gather | Reshape):
+            return step.shape
+        if isinstance(step, Einsum):
+            names = (step.lhs, step.rhs)
+        elif isinstance(step, Reduction | Fold):
+            names = step.inputs
+        else:
+            return None
+        inputs, out = operand_maps(step)
+        sizes: dict[str, Extent] = {}
+        for name, loops in zip(names, inputs, strict=True):
+            if name not in self.shapes or len(self.shapes[name]) != len(loops):
+                return None
+            sizes.update(zip(loops, self.shapes[name], strict=True))
+        if not set(out) <= sizes.keys():
+            return None
+        return tuple(sizes[loop] for loop in out)
+
+    def _dtype(self, step: Step) -> str:
+        if isinstance(step, Einsum | Reduction):
+            return step.dtype
+        if isinstance(step, Reshape):
+            return self.dtypes.get(step.source, "")
+        if isinstance(step, Map):
+            if isinstance(step.expression, Operation):
+                return step.expression.dtype
+            return self.dtypes.get(step.inputs[0], "") if step.inputs else ""
+        return ""
+
+
+class Held:
+    """What arrays hold at one point: any of these values, all of them made of the same
+    elements; nothing is known of an intermediate array that is not there.
+    """
+
+    def __init__(self, values: Values):
+        self.values = values
+        self._roots: dict[str, frozenset[str]] = {
+            name: frozenset((name,))
+            for name, one in values.arrays.items()
+            if not isinstance(one, Intermediate)
+        }
+        self._stored_to: set[str] = set()
+
+    def fork(self) -> Held:
+        """The same, which changes apart."""
+        found = copy(self)
+        found._roots = dict(self._roots)
+        found._stored_to = set(self._stored_to)
+        return found
+
+    def take(self, other: Held) -> None:
+        """What another one says."""
+        self._roots = dict(other._roots)
+
+    def store(self, array: str, names: Collection[str]) -> None:
+        """An array holds one of these values."""
+        self._roots[array] = frozenset(map(self.values.root, names))
+        self._stored_to.add(array)
+
+    def forget(self, arrays: Collection[str]) -> None:
+        """A kernel stores to one of these, nobody knows what.
+
+        Those of which nothing is known yet are likely; else it may be any.
+        """
+        inner = [a for a in arrays if isinstance(self.values.arrays[a], Intermediate)]
+        self._stored_to.update(inner)
+        if all(array in self._roots for array in inner):
+            for array in inner:
+                del self._roots[array]
+
+    def known(self, arrays: Collection[str]) -> Mapping[str, str]:
+        """By value, which of these arrays holds it."""
+        return {root: array for array in arrays for root in self._roots.get(array, ())}
+
+    def operand(
+        self, name: str, loops: str, arrays: Collection[str], guesses: bool
+    ) -> Operand | None:
+        """Which of the arrays a value is made of, element by element; None: of none.
+
+        loops: of each dimension of the value
+        guesses: whether an array of which nothing is known may hold it
+        """
+        values = self.values
+        array = self.known(arrays).get(values.root(name))
+        shape = values.shapes.get(name)
+        if array is not None and shape is not None:
+            return self._viewed(array, shape, loops)
+        step = values.steps.get(name)
+        found = None
+        if isinstance(step, Map) and len(step.inputs) == 1:
+            (own,), out = operand_maps(step)
+            known = dict(zip(out, loops, strict=False))
+            if len(out) == len(loops) and set(own) <= known.keys():
+                inner = "".join(known[loop] for loop in own)
+                found = self.operand(step.inputs[0], inner, arrays, guesses)
+        elif isinstance(step, Reshape) and shape == values.shapes.get(step.source):
+            found = self.operand(step.source, loops, arrays, guesses)
+        if found is None and guesses and shape is not None:
+            return self._guessed(name, shape, loops, arrays)
+        return found
+
+    def _viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
+        one = self.values.arrays[array]
+        is_plain = not isinstance(one, Parameter) or one.strides is None
+        if one.shape != shape and not is_plain:
+            return None
+        return Operand(array, shape, loops)
+
+    def _guessed(
+        self, name: str, shape: Shape, loops: str, arrays: Collection[str]
+    ) -> Operand | None:
+        array = self.guess(name, arrays)
+        if array is None:
+            return None
+        self.store(array, (name,))
+        return self._viewed(array, shape, loops)
+
+    def guess(self, name: str, arrays: Collection[str]) -> str | None:
+        """The one array that may hold a value, of those of which it is not known."""
+        open_ = (a for a in arrays if a in self._stored_to and a not in self._roots)
+        every = [a for a in open_ if self.fits(a, name)]
+        return every[0] if len(every) == 1 else None
+
+    def is_held(self, name: str) -> bool:
+        """Whether any array holds a value."""
+        root = self.values.root(name)
+        return any(root in roots for roots in self._roots.values())
+
+    def fits(self, array: str, name: str) -> bool:
+        """Whether a value has the type and the number of elements of an array."""
+        values = self.values
+        count = values.elements(name)
+        is_whole = count is not None and count == values.elements(array)
+        return is_whole and values.dtypes.get(name) == values.arrays[array].dtype
+
+
+def elements(shape: Shape) -> Polynomial:
+    """How many a shape has."""
+    found = constant(1)
+    for extent in shape:
+        found = found * polynomial(extent)
+    return found
+
+
+def _arrays(function: Function) -> Iterator[Array]:
+    yield from function.parameters
+    yield from function.intermediates
+    yield from function.constants
