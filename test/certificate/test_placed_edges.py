@@ -19,7 +19,8 @@ from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.checker.machine.held import Held
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.blocks import Boxes, Classes, are_apart
+from alcop_mlir.checker.placed.blocks import Classes
+from alcop_mlir.checker.placed.cover import Boxes, are_apart
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.placed.tags import Origins
 from alcop_mlir.checker.ptx.flow import Flow
@@ -149,7 +150,7 @@ def test_a_number_of_each_block_is_a_symbol() -> None:
     assert (found.low, found.high, told) == (0, 6, {})
     found, told = counted(None, "mul.lo.s32")
     assert found is None
-    assert told["%r3"][3, 0, 0].tolist() == [0, 3, 6, 9]
+    assert told["%r3"][3, 0, 0, 0].tolist() == [0, 3, 6, 9]
 
 
 def test_what_is_skipped_is_not_told_any_more() -> None:
@@ -163,7 +164,8 @@ def test_what_is_skipped_is_not_told_any_more() -> None:
     placing = Placing(machine, flow, given.placed)
     state = State(0, {}, Cells(1), data=placing.start())
     (first, *_) = (ins for ins in flow.code if ins.results)
-    state.data.told |= {first.results[0]: np.zeros((1, 1, 1, 1)), "%other": np.ones(1)}
+    state.data.told |= {first.results[0]: np.zeros((1, 1, 1, 1, 1))}
+    state.data.told |= {"%other": np.ones(1)}
     placing.unknown(state, first)
     assert [*state.data.told] == ["%other"]
 

@@ -69,7 +69,11 @@ class Addresses:
             start = self.blocks.term(term, self.machine.state.data.told)
         except NotKnown:
             return UNKNOWN
-        if (start % size).any() or any(c % size for c in turns.values()):
+        is_of_block = start.shape[3:] == (1, 1)
+        is_whole = not (start % size).any() and not any(
+            c % size for c in turns.values()
+        )
+        if not is_of_block or not is_whole:
             return UNKNOWN
         found = {s: c // size for s, c in turns.items()} | origins.spread(start // size)
         return self.book.number(Element(array, terms.frozen(found), size))

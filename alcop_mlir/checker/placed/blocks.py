@@ -1,16 +1,16 @@
 """Numbers in each thread of each block, where the extents are known.
 
-What a guard compares may differ between threads and between blocks, as at the edges of
-a matrix. A number is an array along blocks in x, y and z, and threads, as far as these
-decide it. Blocks of which a guard holds for other threads than of the rest are told
-apart: each such class of blocks goes a way of its own, on which the guard is known.
+What a guard compares may differ between threads, between blocks and between turns of a
+loop, as at the edges of a matrix. A number is an array along blocks in x, y and z,
+turns, and threads, as far as these decide it. Blocks, and turns, in which a guard holds
+for other threads than in the rest are told apart: each such class goes a way of its
+own, on which the guard is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,11 +26,10 @@ from alcop_mlir.checker.machine.arithmetic import (
     signed,
     unsigned,
 )
-from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.machine.mixed import simplest
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.tags import Book, Misplaced, Origins, Result
+from alcop_mlir.checker.placed.tags import Origins, is_turn
 from alcop_mlir.checker.ptx.instructions import Instruction, source_size
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 Numbers = Mapping[str, np.ndarray]  # of registers, and of symbols
 _MOST = 1 << 24  # of one array
 _MOST_CLASSES = 64
-Stored = tuple[tuple[str, Frozen, np.ndarray], ...]
+_ONE = (1, 1, 1, 1, 1)
 
 
 class NotKnown(Exception):
@@ -54,16 +53,16 @@ class Blocks:
         self.every = np.ones(self.grid, bool)
         self._axes: dict[str, np.ndarray] = {}
         for place, (axis, count) in enumerate(zip("xyz", self.grid, strict=True)):
-            shape = [1, 1, 1, 1]
+            shape = [1, 1, 1, 1, 1]
             shape[place] = count
             self._axes[f"%ctaid.{axis}"] = np.arange(count).reshape(shape)
-            self._axes[f"%nctaid.{axis}"] = np.full((1, 1, 1, 1), count)
+            self._axes[f"%nctaid.{axis}"] = np.full(_ONE, count)
 
     # Of values.
 
     def term(self, term: Term, known: Numbers) -> np.ndarray:
         """A term in each block; raises NotKnown."""
-        found = np.full((1, 1, 1, 1), term.get("", 0), np.int64)
+        found = np.full(_ONE, term.get("", 0), np.int64)
         for symbol, factor in term.items():
             if symbol:
                 found = _limited(found + factor * self._symbol(symbol, known))
@@ -75,7 +74,7 @@ class Blocks:
         if symbol in known:
             return known[symbol].view(np.int64)
         if symbol[0] == "@":
-            return self.origins.values({symbol: 1}).reshape(*self.grid, 1)
+            return self.origins.values({symbol: 1}).reshape(*self.grid, 1, 1)
         if isinstance(symbol, Quotient):
             return self.term(symbol.dividend, known) // symbol.divisor
         if isinstance(symbol, Choice):
@@ -85,9 +84,9 @@ class Blocks:
 
     def clause(self, clause: Clause, known: Numbers) -> np.ndarray:
         """Where one of the alternatives holds."""
-        found = np.zeros((1, 1, 1, 1), bool)
+        found = np.zeros(_ONE, bool)
         for facts in clause:
-            one = np.ones((1, 1, 1, 1), bool)
+            one = np.ones(_ONE, bool)
             for fact in facts:
                 one = one & (self.term(fact, known) >= 0)
             found = found | one
@@ -97,17 +96,17 @@ class Blocks:
         """What a register holds; raises NotKnown."""
         if isinstance(value, np.ndarray):
             lanes = value[:1] if is_equal(value) else value
-            return lanes.reshape(1, 1, 1, -1).astype(np.uint64, copy=False)
+            return lanes.reshape(1, 1, 1, 1, -1).astype(np.uint64, copy=False)
         if isinstance(value, Same):
             return self.term(value.term, known).view(np.uint64)
         if isinstance(value, Holds):
             return self.clause(value.true, known).astype(np.uint64)
         if not isinstance(value, Mixed):
             raise NotKnown
-        found = value.constant.reshape(1, 1, 1, -1)
+        found = value.constant.reshape(1, 1, 1, 1, -1)
         for symbol, factors in value.parts.items():
             if factors.any():
-                own = self._symbol(symbol, known) * factors.reshape(1, 1, 1, -1)
+                own = self._symbol(symbol, known) * factors.reshape(1, 1, 1, 1, -1)
                 found = _limited(found + own)
         return unsigned(found.view(np.uint64), value.width)
 
@@ -130,8 +129,11 @@ class Blocks:
         self, numbers: np.ndarray, within: np.ndarray
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Blocks in which threads have the same numbers, with these; raises NotKnown
-        where there are many.
+        where there are many, or turns differ.
         """
+        numbers = of_all_turns(numbers)
+        if numbers.shape[3] > 1:
+            raise NotKnown
         rows = numbers.reshape(-1, numbers.shape[-1])
         kinds: dict[bytes, int] = {}
         which = [kinds.setdefault(row.tobytes(), len(kinds)) for row in rows]
@@ -145,6 +147,20 @@ class Blocks:
             lanes = np.broadcast_to(rows[which.index(one)], (self.threads,))
             found.append((within & (places == one), lanes))
         return found
+
+
+def of_all_turns(numbers: np.ndarray) -> np.ndarray:
+    """Without the turns, where numbers are the same in all."""
+    one = numbers[:, :, :, :1]
+    return one if (numbers == one).all() else numbers
+
+
+def turns_of(numbers: np.ndarray) -> list[np.ndarray]:
+    """Turns in which numbers are the same; raises NotKnown where there are many."""
+    each = [numbers[:, :, :, n].tobytes() for n in range(numbers.shape[3])]
+    if len({*each}) > _MOST_CLASSES:
+        raise NotKnown
+    return [np.array([e == one for e in each]) for one in dict.fromkeys(each)]
 
 
 class Classes:
@@ -175,7 +191,7 @@ class Classes:
                 return value
         told[name] = found
         factor = _factor(value, fresh)
-        if found.shape[3] == 1 and factor:
+        if found.shape[4] == 1 and factor:
             own = found if width == 1 else _with_sign(found, width)
             each, rest = np.divmod(own.view(np.int64), factor)
             if not rest.any():
@@ -184,8 +200,8 @@ class Classes:
 
     def _parted(self, found: np.ndarray, width: int) -> Value:
         """A number of each block, as a symbol, plus one of each thread, if it is."""
-        blocks, each = found[..., :1], found[0, 0, 0] - found[0, 0, 0, 0]
-        if (found != blocks + each).any():
+        blocks, each = found[..., :1], found[0, 0, 0, 0] - found[0, 0, 0, 0, 0]
+        if found.shape[3] > 1 or (found != blocks + each).any():
             return None
         term = self.blocks.origins.spread(blocks)
         for symbol in term:
@@ -209,7 +225,7 @@ class Classes:
                 found = np.where(lanes, found, old)
         except NotKnown:
             return None
-        return found
+        return of_all_turns(found)
 
     def _number(self, name: str, told: Numbers) -> np.ndarray:
         if name in told:
@@ -231,6 +247,7 @@ class Classes:
             if isinstance(value, Holds) and not decides_little:
                 continue
             try:
+                others += self._tell_turns(state, name)
                 numbers = self._number(name, state.data.told)
                 found = self.blocks.classes(numbers, state.data.blocks)
             except NotKnown:
@@ -249,7 +266,20 @@ class Classes:
         state.data.blocks = blocks
         state.registers[name] = self.machine.numbers(lanes)
 
+    def _tell_turns(self, state: State, name: str) -> list[State]:
+        """The ways of other turns, in which a register holds other numbers."""
+        if state.lanes is not None:
+            return []
+        first, *rest = turns_of(self._number(name, state.data.told))
+        others = [state.fork() for _ in rest]
+        for other, turns in zip((state, *others), (first, *rest), strict=True):
+            restrict(other, turns)
+        return others
+
     def _asked(self, state: State, ins: Instruction) -> Iterator[str]:
+        told = state.data.told
+        if ins.parts[-1] == "pred":
+            yield from (n for n in ins.reads if n in told and told[n].shape[3] > 1)
         if ins.guard:
             yield ins.guard
         if source_size(ins):
@@ -258,99 +288,36 @@ class Classes:
             yield ins.operands[3]
 
     def narrow(self, state: State, clause: Clause) -> None:
-        """Only blocks of which this holds go on."""
+        """Only blocks and turns of which this holds go on."""
         try:
             found = self.blocks.clause(clause, state.data.told)
         except NotKnown:
             return
-        if found.shape[3] == 1:
-            state.data.blocks = state.data.blocks & found[..., 0]
+        if found.shape[4] > 1:
+            return
+        state.data.blocks = state.data.blocks & np.any(found, axis=3)[..., 0]
+        if found.shape[:3] == (1, 1, 1) and found.any():
+            restrict(state, found[0, 0, 0, :, 0])
 
 
-class Boxes(NamedTuple):
-    """Of some blocks: by loop, the first index in each block, and how many follow."""
-
-    starts: np.ndarray
-    lengths: np.ndarray
+def numbered(turns: Sequence[int]) -> np.ndarray:
+    """Numbers of turns."""
+    return np.array(turns, np.uint64).reshape(1, 1, 1, -1, 1)
 
 
-class Cover:
-    """What ways have stored at their ends: together each element of outputs once."""
-
-    def __init__(self, book: Book):
-        self.book = book
-        self._ends: dict[tuple[object, ...], tuple[Stored, np.ndarray]] = {}
-
-    def add(self, stored: Stored, blocks: np.ndarray) -> None:
-        """These blocks end, and have stored that."""
-        key = tuple((a, t, i.tobytes()) for a, t, i in stored)
-        _, before = self._ends.get(key, (stored, blocks & False))
-        self._ends[key] = stored, before | blocks
-
-    def check(self) -> None:
-        """Raises Misplaced where an element is not stored, or by two blocks."""
-        count = sum(blocks.astype(np.int64) for _, blocks in self._ends.values())
-        if not self._ends or (np.asarray(count) != 1).any():
-            raise Misplaced("ways store other elements")
-        for array in self.book.statement.outputs:
-            self._check_cover(array)
-
-    def _check_cover(self, array: str) -> None:
-        boxes = [self._boxes(array, *end) for end in self._ends.values()]
-        boxes = [one for one in boxes if one.starts.size]
-        extents = self.book.statement.extents
-        total = int(np.prod([extents[n] for n in self.book.statement.order]))
-        volume = sum(int(one.lengths.prod()) * one.starts.shape[1] for one in boxes)
-        if not are_apart(boxes) or volume > total:
-            raise Misplaced(f"elements of {array} that are stored by two blocks")
-        if volume < total:
-            raise Misplaced(f"elements of {array} that are not stored")
-
-    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> Boxes:
-        mine = [(term, index) for name, term, index in stored if name == array]
-        mine = [(term, index) for term, index in mine if index.size]
-        if len({term for term, _ in mine}) != 1:
-            if mine:
-                raise Misplaced(f"stores to {array}")
-            return Boxes(np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
-        index = np.unique(np.concatenate([i for _, i in mine]))
-        kind = Result(terms.frozen(dict(mine[0][0])), 1, (), frozenset())
-        self.book.origins.go(blocks)
-        loops, here = self.book.loops(kind, index), blocks.ravel()
-        starts, lengths = [], []
-        for loop, (own, number) in loops.items():
-            low, length = int(number.min()), int(number.max()) - int(number.min()) + 1
-            start = self.book.origins.values(own)[here] + low
-            beyond = start + length > self.book.statement.extents[loop]
-            if (start < 0).any() or beyond.any():
-                raise Misplaced(f"elements of {array} beyond its end")
-            starts.append(start)
-            lengths.append(length)
-        if int(np.prod(lengths)) != len(index):
-            raise Misplaced(f"elements of {array} that are not stored")
-        count = (len(starts), int(here.sum()))
-        return Boxes(np.array(starts, np.int64).reshape(count), np.array(lengths))
-
-
-def are_apart(boxes: Sequence[Boxes]) -> bool:
-    """Whether no two meet: along each loop indices are apart or the same, and no two
-    are the same along all.
-    """
-    if not boxes:
-        return True
-    every = np.concatenate([one.starts for one in boxes], axis=1)
-    if np.unique(every, axis=1).shape[1] != every.shape[1]:
-        return False
-    for loop in range(len(every)):
-        ends = {
-            (int(start), int(start + one.lengths[loop]))
-            for one in boxes
-            for start in np.unique(one.starts[loop])
-        }
-        ordered = sorted(ends)
-        if any(b[0] < a[1] for a, b in pairwise(ordered)):
-            return False
-    return True
+def restrict(state: State, turns: np.ndarray) -> None:
+    """Only these turns go on."""
+    told = state.data.told
+    if turns.all():
+        return
+    (turn,) = (n for n in told if is_turn(n) and told[n].shape[3] > 1)
+    for name, numbers in told.items():
+        if numbers.shape[3] > 1:
+            told[name] = of_all_turns(numbers[:, :, :, turns])
+    low, high = int(told[turn].min()), int(told[turn].max())
+    facts: list[Term] = [{turn: 1, "": -low}, {turn: -1, "": high}]
+    state.facts += facts
+    state.data.given += facts
 
 
 def _factor(value: Value, fresh: str) -> int:

@@ -22,7 +22,8 @@ from alcop_mlir.checker.machine.mixed import is_same as is_same_mixed
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
-from alcop_mlir.checker.placed.blocks import Classes, Cover
+from alcop_mlir.checker.placed.blocks import Classes, numbered
+from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.elements import of_result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import (
@@ -35,10 +36,12 @@ from alcop_mlir.checker.placed.tags import (
     is_same,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
-from alcop_mlir.checker.ptx.flow import Flow, Region, carriers, live
+from alcop_mlir.checker.placed.turns import bounds, counted, turn_of
+from alcop_mlir.checker.ptx.flow import Flow, Region, carriers, counters, live
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
+_MOST_TURNS = 1 << 12
 _WRITES = ("st", "red", "atom", "stmatrix")
 
 
@@ -59,6 +62,7 @@ class Placing:
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
         self.live = live(flow)
+        self.counters = {head: counters(flow, head) for head in flow.loops}
         self.carriers = carriers(flow)
 
     def start(self) -> Held:
@@ -235,7 +239,7 @@ class Placing:
             if head == pc and is_back:
                 values[name] = {name: 1, "": -1}
             elif head == pc or pc not in body:
-                turn = _turn(name, state.turns.get(head), state.facts)
+                turn = turn_of(name, state.turns.get(head), state.facts)
                 if turn is None and name in data.turns and head != pc:
                     turn = data.turns[name][""]
                 if turn is None:
@@ -258,16 +262,17 @@ class Placing:
             name: numbers
             for name, numbers in data.told.items()
             if name in same or self._is_made_outside(name, body)
+            if numbers.shape[3] == 1
         }
         kept = {
             name: value
             for name, value in state.registers.items()
             if name in same
             if all(is_stable(s) or s in told for s in symbols_of(value))
-        }
+        } | self._counters(state, is_back, live)
         turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
         turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
-        bounds = self._bounds(state) if is_back else []
+        known = bounds(state) if is_back else []
         state.data = replace(
             data,
             registers=registers,
@@ -275,34 +280,35 @@ class Placing:
             kept=kept,
             turns=turns,
             given=[],
-            bounds=bounds,
+            bounds=known,
             told=told,
         )
+
+    def _counters(
+        self, state: State, is_back: bool, live: set[str]
+    ) -> dict[str, Value]:
+        every = self.counters.get(state.pc, {})
+        mine = {name: step for name, step in every.items() if name in live}
+        return counted(self.machine, state, mine, is_back)
 
     def _is_made_outside(self, symbol: str, body: set[int]) -> bool:
         """Whether it is what an instruction makes, which is not of these blocks."""
         is_made = symbol[:1] == "u" and symbol[1:].isdigit()
         return is_made and self.flow.block[int(symbol[1:])] not in body
 
-    def _bounds(self, state: State) -> list[Term]:
-        """Facts about the turn alone, of the one that begins."""
-        name = f"n{state.pc}"
-        back: dict[str, Term] = {name: {name: 1, "": -1}}
-        return [
-            terms.replaced(fact, back)
-            for fact in state.facts
-            if _names(fact) == {name} and fact[name] < 0
-            if not any(fact is one for one in state.data.given)
-        ]
-
     def pinned(self, state: State) -> None:
         """A listed state knows its turn too, and bounds of that."""
+        told = state.data.told
         for head, turn in state.turns.items():
             equal: Term = {f"n{head}": 1, "": -turn}
             state.facts += [equal, terms.negative(equal)]
+            told[f"n{head}"] = numbered([turn])
+        turn = f"n{state.pc}"
+        last = min([f[""] // -f[turn] for f in state.data.bounds], default=_MOST_TURNS)
+        if state.pc not in state.turns and 0 <= last < _MOST_TURNS:
+            told[turn] = numbered(range(last + 1))
         state.facts += state.data.bounds
         state.data.given = list(state.facts)
-        told = state.data.told
         told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
 
     def _code(self, block: int) -> list[Instruction]:
@@ -357,24 +363,3 @@ def _is_same_value(one: Value, other: Value) -> bool:
     if isinstance(one, Mixed) and isinstance(other, Mixed):
         return is_same_mixed(one, other)
     return one == other
-
-
-def _names(fact: Term) -> set[str]:
-    return {s for s, c in fact.items() if s and c}
-
-
-def _turn(name: str, known: int | None, facts: list[Term]) -> int | None:
-    """The number of a turn, where facts tell."""
-    if known is not None:
-        return known
-    low, high = 0, None
-    for fact in facts:
-        if _names(fact) != {name}:
-            continue
-        factor, rest = fact[name], fact.get("", 0)
-        if factor > 0:
-            low = max(low, -(rest // factor))
-        else:
-            most = rest // -factor
-            high = most if high is None else min(high, most)
-    return low if low == high else None

@@ -115,8 +115,8 @@ class Origins:
 
     def spread(self, numbers: np.ndarray) -> Term:
         """The term that is these numbers along axes of the grid, in all threads."""
-        assert numbers.shape[3] == 1
-        return self._named(np.broadcast_to(numbers[..., 0], self.grid).ravel())
+        assert numbers.shape[3:] == (1, 1)
+        return self._named(np.broadcast_to(numbers[..., 0, 0], self.grid).ravel())
 
     def _named(self, values: np.ndarray) -> Term:
         if not values.any():

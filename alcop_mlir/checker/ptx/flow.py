@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_
 
-from alcop_mlir.checker.ptx.instructions import ENDS, Instruction, items
+from alcop_mlir.checker.ptx.instructions import (
+    ENDS,
+    NUMBER,
+    Instruction,
+    integer,
+    items,
+)
 from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
@@ -194,6 +201,22 @@ def carriers(flow: Flow) -> set[str]:
             if ins.parts[0] == "mov" and not found.isdisjoint(ins.results):
                 found.update(items(ins.operands[1]))
         grows = len(found) > before
+    return found
+
+
+def counters(flow: Flow, head: int) -> dict[str, int]:
+    """Registers to which each turn of a loop adds a number, where it goes back."""
+    body = [b for b in flow.loops.get(head, ()) if flow.next[b]]
+    written = Counter(
+        name for b in body for i in flow.code[b : flow.stop[b]] for name in i.results
+    )
+    found: dict[str, int] = {}
+    for block in (b for b in body if head in flow.next[b]):
+        for ins in flow.code[block : flow.stop[block]]:
+            is_one = ins.parts[0] == "add" and written[ins.operands[0]] == 1
+            if is_one and not ins.guard and ins.operands[0] == ins.operands[1]:
+                if NUMBER.fullmatch(ins.operands[2]):
+                    found[ins.operands[0]] = integer(ins.operands[2])
     return found
 
 

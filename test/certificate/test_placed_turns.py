@@ -1,0 +1,110 @@
+"""Results of loops in which a turn does other things: the sum ends inside of a tile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from placed_cases import verdict
+
+from alcop_mlir.checker.check import check
+from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.held import Held
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.blocks import numbered, restrict, turns_of
+from alcop_mlir.checker.ptx.flow import Flow, counters
+from alcop_mlir.checker.ptx.text import read_kernel
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import Case, matmul
+
+# 22 tiles and a quarter of one, by vectors; 20 and 3 elements, one by one.
+VECTORS = matmul("nn", 64, 64, 712, "block=32,32,32 warp=16,16 stages=1,1")
+SINGLE = matmul("nn", 40, 65, 643, "block=32,32,32 warp=16,16 stages=3,1")
+
+
+@pytest.mark.parametrize("case", [VECTORS, SINGLE], ids=lambda one: one.name)
+def test_sums_that_end_inside_of_a_tile_are_placed(case: Case) -> None:
+    report = verdict(case, case.ptx)
+    assert report.verdict == "proven", report.misplaced
+    assert report.certificate is not None
+    check(case.ptx, report.certificate)
+
+
+@pytest.mark.parametrize(
+    ("case", "old", "new"),
+    [
+        # Where the sum ends, and by how much what is left falls.
+        (VECTORS, "mov.b64 %rd80, 712;", "mov.b64 %rd80, 704;"),
+        (VECTORS, "mov.b64 %rd80, 712;", "mov.b64 %rd80, 720;"),
+        (VECTORS, "add.s64 %rd80, %rd80, -32;", "add.s64 %rd80, %rd80, -31;"),
+        (VECTORS, "add.s64 %rd80, %rd80, -32;", "add.s64 %rd80, %rd80, -33;"),
+        (SINGLE, "mov.b64 %rd137, 643;", "mov.b64 %rd137, 642;"),
+        (SINGLE, "mov.b64 %rd137, 643;", "mov.b64 %rd137, 644;"),
+        # Which threads load in all turns, or in the last one.
+        (VECTORS, "min.u64 %rd14, %rd80, 32;", "min.u64 %rd14, %rd80, 31;"),
+        (VECTORS, "le.u64 %p1, %rd80, %rd4;", "gt.u64 %p1, %rd4, 8;"),
+        (SINGLE, "lt.s64 %p15, %rd38, 1;", "lt.s64 %p15, %rd38, 2;"),
+        # A turn less.
+        (VECTORS, "lt.u64 %p3, %rd82, 680;", "lt.u64 %p3, %rd82, 648;"),
+        (SINGLE, "lt.u64 %p40, %rd135, 611;", "lt.u64 %p40, %rd135, 579;"),
+    ],
+)
+def test_other_ends_are_not_placed(case: Case, old: str, new: str) -> None:
+    text = case.ptx.replace(" \t", " ")
+    assert text.count(old) == 1
+    text = text.replace(old, new)
+    assert case.behaviour(text) != "clean"
+    report = verdict(case, text)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+
+
+LOOP = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry f(.param .u64 p)
+{
+  .reg .pred %p<2>;
+  .reg .b64 %rd<5>;
+  mov.b64 %rd1, 0;
+  mov.b64 %rd2, 0;
+  mov.b64 %rd3, 0;
+  mov.b64 %rd4, 0;
+$L:
+  setp.lt.u64 %p1, %rd1, 9;
+  @%p1 add.s64 %rd2, %rd2, 1;
+  add.s64 %rd3, %rd3, 2;
+  add.s64 %rd3, %rd3, -1;
+  add.s64 %rd4, %rd3, 1;
+  add.s64 %rd1, %rd1, 3;
+  @%p1 bra $L;
+  ret;
+}
+"""
+
+
+def test_counters_are_added_to_once_in_each_turn() -> None:
+    """Not under a guard, nor twice, nor what is added to another register."""
+    flow = Flow(read_kernel(LOOP, "f"))
+    (head,) = flow.loops
+    assert counters(flow, head) == {"%rd1": 3}
+
+
+def test_turns_of_equal_numbers_go_together() -> None:
+    """By turns and threads; what is the same in those that are left has no turns."""
+    lanes = np.array([[1, 0], [1, 1], [1, 0]], np.uint64).reshape(1, 1, 1, 3, 2)
+    first, second = turns_of(lanes)
+    assert (first.tolist(), second.tolist()) == (
+        [True, False, True],
+        [False, True, False],
+    )
+    told = {"n7": numbered([2, 3, 4]), "%p1": lanes, "%p2": lanes[:, :, :, :1]}
+    state = State(0, {}, Cells(1), data=Held(told=told))
+    restrict(state, first)
+    assert state.data.told["n7"].ravel().tolist() == [2, 4]
+    assert state.data.told["%p1"].shape == (1, 1, 1, 1, 2)
+    assert state.facts == [{"n7": 1, "": -2}, {"n7": -1, "": 4}]
