@@ -3,7 +3,8 @@
 The checker goes each block once, and is told what turns add to registers and which
 facts they leave. Here a turn is first gone through with unknown registers: what it
 adds to them may be what each turn adds. Then it is gone through as the checker will,
-and what differs is dropped, until nothing does.
+and what differs is dropped, until nothing does. What the first turn leaves is what each
+may leave: what a turn does not, that had it from the one before, is dropped likewise.
 """
 
 from __future__ import annotations
@@ -75,18 +76,22 @@ class Turns:
             if not wrong:
                 break
             turn = Turn({n: s for n, s in turn.steps.items() if n not in wrong}, [])
-        facts = [
-            [
-                f
-                for key, f in end.facts.items()
-                if key not in start.facts and self.ways.is_kept(head, f)
-            ]
-            for end in ends
-        ]
-        self.found[head] = Turn(turn.steps, facts)
-        start = self.ways.head(head, way, self.found[head])
-        edges = self._through(body, head, start)
-        return {edge: w for edge, w in edges.items() if edge[1] not in body}
+        facts = [self._left(head, start, end) for end in ends]
+        while True:
+            self.found[head] = Turn(turn.steps, facts)
+            edges = self._through(
+                body, head, self.ways.head(head, way, self.found[head])
+            )
+            ends = [w for (_, to), w in edges.items() if to == head]
+            kept = [*map(_known, facts, ends)]
+            if kept == facts:
+                return {edge: w for edge, w in edges.items() if edge[1] not in body}
+            facts = kept
+
+    def _left(self, head: int, start: Way, end: Way) -> list[Term]:
+        """What is known where the first turn ends, and was not where it started."""
+        new = (f for key, f in end.facts.items() if key not in start.facts)
+        return [f for f in new if self.ways.is_kept(head, f)]
 
     def _steps(self, head: int, way: Way) -> dict[str, Term]:
         """What a turn adds to each register, as far as that is soon known."""
@@ -111,6 +116,10 @@ class Turns:
             if not self.ways.changes(head, adds[0]):
                 steps[name] = adds[0]
         return steps
+
+
+def _known(facts: list[Term], way: Way) -> list[Term]:
+    return [f for f in facts if terms.text(f) in way.facts]
 
 
 def encoded(turn: Turn) -> dict[str, Any]:

@@ -7,6 +7,7 @@ mathematics, and no fact about them holds modulo 2**32.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.exact_arithmetic import scalar_types
@@ -154,11 +155,10 @@ class UniformArithmetic:
         raise NoTerm
 
     def _or(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
-        """`or` of multiples of a power of two with less than that is an addition."""
-        small, a = sorted(v, key=lambda one: one.high)
-        if small.low >= 0 and _is_multiple(a.term, 1 << small.high.bit_length()):
-            return self._add([a, small], width, is_signed)
-        raise NoTerm
+        """`or` of numbers that share no bit is an addition."""
+        if not any(0 <= a.low and a.high < room(a, b) for a, b in (v, v[::-1])):
+            raise NoTerm
+        return self._add(v, width, is_signed)
 
     def _div(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         a, b = v
@@ -236,5 +236,10 @@ class UniformArithmetic:
         return self.fitting(a.term, a.low, a.high, to)
 
 
-def _is_multiple(term: Linear, of: int) -> bool:
-    return not any(c % of for c in (*term.terms.values(), term.constant))
+def room(a: Uniform, b: Uniform) -> int:
+    """A power of two: below it `a` has no bit that `b` has."""
+    found = gcd(1 << 64, *b.term.terms.values())
+    lowest = gcd(1 << 64, a.term.constant, *a.term.terms.values())
+    while b.term.constant % found >= lowest:
+        found //= 2
+    return found

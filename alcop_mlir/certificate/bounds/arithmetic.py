@@ -21,6 +21,7 @@ from alcop_mlir.certificate.uniform_arithmetic import (
     NoTerm,
     UniformArithmetic,
     limits_of,
+    room,
 )
 from alcop_mlir.certificate.values import Uniform, signed
 
@@ -203,6 +204,7 @@ class ThreadArithmetic(UniformArithmetic):
 
     def _or(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         """An addition, where no bit is in both."""
+        v = [self._below(*v), self._below(*v[::-1])]
         try:
             return super()._or(v, width, is_signed)
         except NoTerm:
@@ -212,6 +214,14 @@ class ThreadArithmetic(UniformArithmetic):
             if found is not None:
                 return self.fitting(found.term, found.low, found.high, width)
         raise NoTerm
+
+    def _below(self, a: Uniform, b: Uniform) -> Uniform:
+        """`a`, as facts say that it has no bit of `b`, where they do."""
+        most = room(a, b) - 1
+        is_own = self.symbols.in_threads(a.term) is not None
+        if is_own or a.low < 0 or a.high <= most or not most:
+            return a
+        return Uniform(a.term, a.low, most) if self.follows(-a.term + most) else a
 
     def _filled(self, a: Uniform, b: Uniform) -> Uniform | None:
         """`a | b` where `b` is of the thread alone, and what else `a` is a sum of has

@@ -207,11 +207,35 @@ class Ways:
                 break
             kept = {n: s for n, s in self.steps[head].items() if n not in wrong}
             self.steps[head] = kept
+        edges = self._guessed(head, turn, start, edges)
         before = self._before(head, turn, start, edges)
         start.assume(before)
         self.turns[before] = f"n{head}"
         found = self._through(body, head, start, True, is_last)
         return {edge: w for edge, w in found.items() if edge[1] not in body}
+
+    def _guessed(
+        self, head: int, turn: Linear, start: Way, edges: Mapping[_Edge, Way]
+    ) -> Mapping[_Edge, Way]:
+        """The edges, where turns that go on where they are not a number are known to be
+        below that: they are, if the turn before was.
+        """
+        known = {edge: way.fork() for edge, way in edges.items()}
+        guesses: list[tuple[_Edge, Linear]] = []
+        for edge, end in edges.items():
+            new = (c for c in end.clauses if c not in start.clauses)
+            sides = (one[0] for clause in filter(_is_unequal, new) for one in clause)
+            if edge[1] == head:
+                below = (f for f in sides if f.terms.get(f"n{head}", 0) < 0)
+                guesses += [(edge, f) for f in below]
+        for edge, fact in guesses:
+            known[edge].facts[fact] = None
+        if not guesses:
+            return edges
+        tried = start.fork()
+        tried.assume(self._before(head, turn, start, known))
+        again = self._through(self.code.loops[head], head, tried, True, False)
+        return again if all(f in again[edge].facts for edge, f in guesses) else edges
 
     def _find_steps(self, head: int, way: Way) -> _Steps:
         """What each turn adds to registers, by one turn of unknown ones."""

@@ -150,6 +150,8 @@ class Numbers(Registers):
             return self._divided(name, v)
         if name == "xor":
             return self._inside(v)
+        if name == "or":
+            v = [self._below(v[0], v[1]), self._below(v[1], v[0])]
         try:
             made = arithmetic.linear(parts, v)
         except Unknown:
@@ -211,6 +213,15 @@ class Numbers(Registers):
                 self.noted.append(_less(made.term, made.low))
             if high > made.high:
                 self.noted.append(terms.minus(terms.number(made.high), made.term))
+
+    def _below(self, a: Same, b: Same) -> Same:
+        """`a`, as facts say that it has no bit of `b`, where they do."""
+        room = arithmetic.room(a, b)
+        is_own = self.facts.in_threads(a.term) is not None
+        if is_own or a.low < 0 or a.high < room or room == 1:
+            return a
+        is_below = self.known(_less(terms.minus(terms.number(room), a.term), 1))
+        return Same(a.term, a.low, room - 1) if is_below else a
 
     def _filled(self, v: list[Same]) -> Same:
         """`or`, where one is each thread's own, and the other has few of its bits."""

@@ -20,7 +20,7 @@ from alcop_mlir.checker.form.certificate import Turn, read_turn
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Division, Term
 from alcop_mlir.checker.machine.arithmetic import Holds, Same, Value
-from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.flow import Flow, live
 from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
 from alcop_mlir.errors import CertificateError
 
@@ -45,6 +45,7 @@ class Ways:
         self.assumes_no_wrap = False
         self.pointers = {f".{name}" for name in thread.given.arrays}
         self.order = [b for b in reversed(flow.reached) if b != flow.end]
+        self.live = live(flow)
         self.changed = {
             head: {
                 name
@@ -53,6 +54,7 @@ class Ways:
                 for name in ins.results
             }
             & needed
+            & self.live[head]
             for head, body in flow.loops.items()
         }
         for head, body in flow.loops.items():
@@ -130,7 +132,8 @@ class Ways:
                 names = terms.inside(*(f for w in others for f in w.facts.values()))
                 if not others or (turn is not None and turn not in names):
                     met.clauses[key] = clause
-        for name, value in first.registers.items():
+        for name in sorted(first.registers.keys() & self.live[block]):
+            value = first.registers[name]
             if any(w.registers.get(name) is not value for w in rest):
                 value = self._one(block, name, ways, met)
             met.registers[name] = value

@@ -241,11 +241,9 @@ def linear(parts: list[str], v: list[Same]) -> Same:
             raise Unknown
         return _extreme(a, b, name == "min")
     if name == "or":
-        small, large = sorted(v, key=lambda one: one.high)
-        step = 1 << small.high.bit_length()
-        if small.low < 0 or any(c % step for c in large.term.values()):
+        if not any(0 <= x.low and x.high < room(x, y) for x, y in (v, v[::-1])):
             raise Unknown
-        return _sum(large, small, 1, width)
+        return _sum(a, b, 1, width)
     if name == "and":
         return _masked(v, width)
     if name == "bfe" and kind != "s" and a.low >= 0 and fixed is not None:
@@ -310,6 +308,15 @@ def _masked(v: list[Same], width: int) -> Same:
         cut = _modulo(a, bits + lowest, width)
         return _times(_floor(cut, lowest, width), lowest, width)
     raise Unknown
+
+
+def room(a: Same, b: Same) -> int:
+    """A power of two: below it `a` has no bit that `b` has."""
+    found = gcd(1 << 64, *(c for s, c in b.term.items() if s))
+    lowest = gcd(1 << 64, *a.term.values())
+    while b.term.get("", 0) % found >= lowest:
+        found //= 2
+    return found
 
 
 def _product(parts: list[str], v: list[Same], width: int, has_sign: bool) -> Same:
