@@ -20,7 +20,8 @@ from alcop_mlir.checker.logic.facts import Facts
 from alcop_mlir.checker.logic.terms import Choice, Clause, Term
 
 _ALL = 99
-_ROUNDS = (2, 3, _ALL)  # over how many facts one is near to another
+# Over how many facts one is near to another; 0 for facts of the query's symbols alone.
+_ROUNDS = (0, 2, 3, _ALL)
 _Bounds = dict[str, tuple[int, Row]]
 
 
@@ -123,6 +124,9 @@ class Search:
         these stand for, and what that names again.
         """
         assert isinstance(self.facts, ProductFacts)
+        if not count:
+            names = {"", *(s for r in query for s in r.term)}
+            return [*query, *(r for r in self.given if r.term.keys() <= names)], []
         found, near, chosen = list(query), [], []
         left = [(self.facts.deep(r.term), r) for r in self.given]
         sides = [({s for f in c.terms for s in f}, c) for c in self.clauses]

@@ -135,6 +135,28 @@ def test_nor_from_the_prover() -> None:
     assert not refuter.refuted([below], guards, ((row - rest + 1,),))
 
 
+def test_a_fact_of_the_same_names_is_found_among_many() -> None:
+    """Of each of 60 stores it is known that its column is one: too many at once."""
+    found = Found()
+    facts, (column,) = asked(found, LANES)
+    symbols = ProductSymbols(THREADS)
+    own = symbols.of_threads(LANES)
+    size = symbols.plain(".n", 0, 1 << 62)
+    facts.limit(".n", 0, 1 << 62)
+    known, same = [], []
+    for name in (f"u{n}" for n in range(60)):
+        facts.limit(name, 0, 1 << 62)
+        known.append(terms.minus({".n": 1, name: -1, "": -1}, column))
+        same.append(size - symbols.plain(name, 0, 1 << 62) - own - 1)
+    query = terms.plus(column, {"u7": 1, ".n": -1})
+    assert facts.excludes([[query]], known, [])
+    assert not facts.excludes([[terms.plus(query, terms.number(1))]], known, [])
+    refuter = ProductRefuter(symbols)
+    above = own + symbols.plain("u7", 0, 1 << 62) - size
+    assert refuter.refuted(same, [], ((above,),))
+    assert not refuter.refuted(same, [], ((above + 1,),))
+
+
 def test_what_was_found_before_is_asked_again_where_ranges_are_wider() -> None:
     """A proof that has become none is no answer; what still is one is found once."""
     known: dict[Any, Any] = {}

@@ -20,7 +20,8 @@ from alcop_mlir.certificate.linear import Clause, Linear, at_least, constant
 from alcop_mlir.certificate.refutation import Refuter, eliminated
 
 _Facts = tuple[Linear, ...]
-_ROUNDS = (2, 3, None)  # what is near is tried first, as all costs more
+# What is near is tried first, as all costs more; 0 for facts of the query's symbols.
+_ROUNDS = (0, 2, 3, None)
 
 
 class ProductRefuter(Refuter):
@@ -38,6 +39,15 @@ class ProductRefuter(Refuter):
         if fact not in self._links:
             self._links[fact] = self.symbols.symbols(fact)
         return self._links[fact]
+
+    def near(
+        self, facts: list[Linear], clauses: list[Clause], query: _Facts
+    ) -> tuple[list[Linear], list[Clause]]:
+        """What shares symbols with the query, in so many rounds."""
+        if self.rounds != 0:
+            return super().near(facts, clauses, query)
+        names = {s for f in query for s in f.terms}
+        return [*query, *(f for f in facts if f.terms.keys() <= names)], []
 
     def is_empty(self, facts: list[Linear]) -> bool:
         """Whether facts have no solution, without clauses."""
@@ -63,7 +73,7 @@ class ProductRefuter(Refuter):
         self, query: _Facts, facts: Iterable[Linear], clauses: Iterable[Clause]
     ) -> bool:
         """Whether what is near to the query contradicts it."""
-        return self._is_never(list(facts), list(clauses), query, _ROUNDS[:2])
+        return self._is_never(list(facts), list(clauses), query, _ROUNDS[:3])
 
     def follows(
         self, fact: Linear, facts: Iterable[Linear], clauses: Iterable[Clause]
