@@ -109,3 +109,33 @@ def test_what_a_kernel_leaves_for_another_one(name: str) -> None:
     """The array between two layers is what one stores, and the other multiplies."""
     report = verdict(TWO_LAYERS, TWO_LAYERS.bundle.code["mlp_f16_kernels"].ptx, name)
     assert report.verdict == "proven", report.misplaced
+
+
+SHIFTED = Case(
+    "shifted",
+    """
+func.func @f(%A: memref<512xi32>, %B: memref<512xi32>, %C: memref<512xi32>) {
+  %bits = arith.constant 3 : i32
+  linalg.generic {
+      indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>,
+                       affine_map<(n) -> (n)>],
+      iterator_types = ["parallel"]}
+      ins(%A, %B : memref<512xi32>, memref<512xi32>) outs(%C : memref<512xi32>) {
+    ^bb0(%a: i32, %b: i32, %c: i32):
+      %part = arith.shrsi %a, %bits : i32
+      %sum = arith.addi %part, %b : i32
+      linalg.yield %sum : i32
+  }
+  return
+}""",
+)
+
+
+def test_bits_of_an_element_are_of_it() -> None:
+    """As the sign that an activation looks at; of another element they are not."""
+    report = verdict(SHIFTED, SHIFTED.ptx)
+    assert report.verdict == "proven", report.misplaced
+    text = SHIFTED.ptx.replace(" \t", " ")
+    old = "shr.s32 %r7, %r5, 3;"
+    assert text.count(old) == 1
+    assert not verdict(SHIFTED, text.replace(old, "shr.s32 %r7, %r6, 3;")).is_placed

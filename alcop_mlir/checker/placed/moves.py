@@ -234,14 +234,14 @@ class Moves:
         return self.book.packed(both, to)
 
     def shifted(self, ins: Instruction, out: int) -> Tags | None:
-        """`shl` and `shr` by whole granules."""
+        """`shl` and `shr` by whole granules; others are ops on one element."""
         by = self.machine.value(ins.operands[2])
         types = [type_bytes(p) for p in ins.parts[1:]]
         if types != [(out, 1)] or not isinstance(by, np.ndarray) or not is_equal(by):
-            return None
+            return self.computed(ins, out)
         count, rest = divmod(int(by[0]), 8 * self.grain)
         if rest or ins.parts[-1][0] == "s":
-            return None
+            return self.computed(ins, out)
         tags = self.operand(ins.operands[1], out)
         return shifted(tags, count if ins.parts[0] == "shl" else -count)
 
