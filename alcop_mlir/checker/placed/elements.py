@@ -6,11 +6,12 @@ those of one register.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
@@ -22,13 +23,16 @@ from alcop_mlir.checker.placed.tags import (
     Whole,
 )
 
-Loops = dict[str, tuple[terms.Term, Any]]
+Loops = dict[str, tuple[Term, Any]]
+_Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
+_Found = tuple[int, Any]
+_SUMS = ("add", "fma")
 
 
-def joined(book: Book, parts: list[Whole], adds: bool = False) -> Whole:
+def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
     """What is computed of elements with the same indices is of those too.
 
-    adds: it is an addition, which may be of the next element of a sum
+    name: the opcode, of which products and sums are looked at
     """
     number = np.full(parts[0].number.shape, NUMBER, np.int32)
     index = np.zeros(number.shape, np.int64)
@@ -39,12 +43,55 @@ def joined(book: Book, parts: list[Whole], adds: bool = False) -> Whole:
         if UNKNOWN in kinds:
             number[at] = UNKNOWN
             continue
-        given = [(k, p.at[at]) for k, p in zip(kinds, parts, strict=True) if k > NUMBER]
-        if adds and len(given) == 2 and book.statement.rhs is None:
-            number[at], index[at] = _added(book, given)
-        elif given:
-            number[at], index[at] = _together(book, given)
+        given = [
+            (k, p.at[at])
+            for k, p in zip(kinds, parts, strict=True)
+            if k > NUMBER or (k == ZERO and name in _SUMS)
+        ]
+        if given:
+            number[at], index[at] = _computed(book, name, given)
     return Whole(number, index)
+
+
+def _computed(book: Book, name: str, given: _Given) -> _Found:
+    """What an op makes of elements; of zeros too, where it adds."""
+    if name == "mul" and len(given) == 2:
+        return _multiplied(book, given) or _together(book, given)
+    if name == "fma" and len(given) == 3 and ZERO not in (given[0][0], given[1][0]):
+        product = _multiplied(book, given[:2])
+        given = given if product is None else [product, given[2]]
+    if name in _SUMS and len(given) == 2:
+        found = _added(book, given)
+        if found is not None:
+            return found
+    others = [one for one in given if one[0] != ZERO]
+    return _together(book, others) if others else (NUMBER, 0)
+
+
+def _multiplied(book: Book, given: _Given) -> _Found | None:
+    """A product of the sum, of an element of each operand; None: another one."""
+    statement, loops = book.statement, dict[str, tuple[Term, Any]]()
+    kinds = [book.kinds[number] for number, _ in given]
+    arrays = {one.array for one in kinds if isinstance(one, Element)}
+    if arrays != {statement.lhs, statement.rhs} or len(arrays) < 2:
+        return None
+    for kind, (_, at) in zip(kinds, given, strict=True):
+        assert kind is not None
+        for loop, one in book.loops(kind, at).items():
+            own, mine = loops.setdefault(loop, one)
+            is_same = terms.frozen(own) == terms.frozen(one[0])
+            if not is_same or not np.array_equal(mine, one[1]):
+                return UNKNOWN, 0
+    along, places = loops.pop(statement.reduced)
+    if (places != places[0]).any():
+        return UNKNOWN, 0
+    first = terms.plus(along, terms.number(int(places[0])))
+    after = terms.plus(first, terms.number(1))
+    term, index = book.result(loops)
+    start = () if book.meet(terms.frozen(first), ()) else terms.frozen(first)
+    size = max(one.size for one in kinds if one is not None)
+    made = Result(term, size, terms.frozen(after), frozenset(), start)
+    return book.number(made), index
 
 
 def of_result(
@@ -68,7 +115,7 @@ def of_result(
     return book.number(made), index
 
 
-def _together(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any]:
+def _together(book: Book, given: _Given) -> _Found:
     kinds = book.kinds
     given = [of_result(book, *one) for one in given]
     (first, at), *rest = sorted(
@@ -91,62 +138,65 @@ def _together(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any
             if not np.array_equal(mine, value):
                 return UNKNOWN, 0
         more = other.reads if isinstance(other, Result) else {other.array}
-        if isinstance(other, Result) and other.upto != found.upto:
+        if isinstance(other, Result) and _after(book, other, number) == UNKNOWN:
             return UNKNOWN, 0
         found = found._replace(reads=found.reads | more)
     return book.number(found), at
 
 
-class _Part(NamedTuple):
-    """A part of a sum of one array's elements: from one on, before another one."""
-
-    first: int
-    last: int
-    kind: Result
-    at: np.ndarray
-
-
-def _added(book: Book, given: list[tuple[int, np.ndarray]]) -> tuple[int, Any]:
-    """A sum up to some element plus the next one; else as any other instruction."""
-    one, other = (_part(book, *side) for side in given)
-    if one is None or other is None:
-        return _together(book, given)
-    low, high = sorted((one, other), key=lambda part: (part.last, part.first))
-    is_next = not low.first and low.last == high.first < high.last
-    if not is_next or low.kind.size != high.kind.size:
-        return _together(book, given)
-    is_same = book.origins.is_same(low.kind.term, high.kind.term)
-    if not is_same or not np.array_equal(low.at, high.at):
-        return UNKNOWN, 0
-    reads = low.kind.reads | high.kind.reads
-    found = low.kind._replace(upto=(("", high.last),), reads=reads)
-    return book.number(found), low.at
+def _added(book: Book, given: _Given) -> _Found | None:
+    """A part of a sum plus the next one; or plus 0. None: another op."""
+    zeros = [one for one in given if one[0] != ZERO]
+    if len(zeros) == 1:
+        part = _part(book, *zeros[0])
+        return None if part is None else (book.number(part[0]), part[1])
+    parts = [_part(book, *one) for one in given]
+    for low, high in (parts, parts[::-1]):
+        if low is None or high is None:
+            return None
+        (one, at), (other, index) = low, high
+        is_next = book.meet(one.upto, other.first) and other.upto != other.first
+        if not is_next or one.size != other.size:
+            continue
+        is_same = book.origins.is_same(one.term, other.term)
+        if not is_same or not np.array_equal(at, index):
+            return UNKNOWN, 0
+        reads = one.reads | other.reads
+        return book.number(one._replace(upto=other.upto, reads=reads)), at
+    return None
 
 
-def _part(book: Book, number: int, at: np.ndarray) -> _Part | None:
+def _part(book: Book, number: int, at: np.ndarray) -> tuple[Result, Any] | None:
+    """What may be a part of a sum: of products; an element of what is added up; or
+    where it starts from.
+    """
     kind, statement = book.kinds[number], book.statement
-    if isinstance(kind, Result):
-        last = terms.minus({"": 0}, dict(kind.upto))
-        return _Part(0, -last[""], kind, at) if terms.is_constant(last) else None
-    if kind is None or kind.array not in (statement.lhs, statement.init):
+    if kind is None or isinstance(kind, Result):
+        return None if kind is None else (kind, at)
+    is_added = kind.array == statement.lhs and statement.rhs is None
+    if not is_added and kind.array != statement.init:
         return None
     loops = book.loops(kind, at)
-    first = last = 0
+    first = last = terms.number(0)
     reads = frozenset({kind.array})
-    if kind.array == statement.lhs:
+    if is_added:
         term, along = loops.pop(statement.reduced)
-        if not terms.is_constant(term) or (along != along[0]).any():
+        if (along != along[0]).any():
             return None
-        first, last, reads = int(along[0]), int(along[0]) + 1, frozenset()
+        first, reads = terms.plus(term, terms.number(int(along[0]))), frozenset()
+        last = terms.plus(first, terms.number(1))
     term, index = book.result(loops)
-    return _Part(first, last, Result(term, kind.size, (), reads), index)
+    start = () if book.meet(terms.frozen(first), ()) else terms.frozen(first)
+    made = Result(term, kind.size, terms.frozen(last), frozenset(reads), start)
+    return made, index
 
 
 def _after(book: Book, kind: Element | Result, number: int) -> int:
     """An element that something is computed of: of a sum only when it is whole."""
     statement = book.statement
     whole = (("", statement.extents[statement.reduced]),)
-    return UNKNOWN if isinstance(kind, Result) and kind.upto != whole else number
+    is_part = isinstance(kind, Result) and (kind.upto != whole or kind.first)
+    return UNKNOWN if is_part else number
 
 
 def widened(tags: Tags, count: int) -> Tags:

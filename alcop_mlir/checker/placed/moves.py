@@ -261,7 +261,7 @@ class Moves:
         is_test = ins.parts[0] == "setp"
         if is_test and count > 1:
             return None
-        found = joined(self.book, parts, ins.parts[0] == "add")
+        found = joined(self.book, parts, ins.parts[0])
         return self.book.packed(found, 0 if is_test else size)
 
     # One instruction.

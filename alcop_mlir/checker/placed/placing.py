@@ -90,12 +90,12 @@ class Placing:
         elif first == "cp" and ins.is_access:
             self.moves.copied(ins, lanes)
         elif ins.results:
+            turns = self.machine.state.turns.items()
+            self.book.turns = {f"n{h}": terms.number(t) for h, t in turns}
             if first == "mma":
-                turns = {
-                    f"n{h}": terms.number(t)
-                    for h, t in self.machine.state.turns.items()
-                }
-                found: list[Tags | None] = [*self.tiles.multiplied(ins, turns)]
+                found: list[Tags | None] = [
+                    *self.tiles.multiplied(ins, self.book.turns)
+                ]
             else:
                 found = self.moves.results(ins)
             names = names_of(ins.operands[0])
@@ -171,7 +171,7 @@ class Placing:
 
     def _check_whole(self, array: str, result: Result) -> None:
         extent = self.statement.extents[self.statement.reduced]
-        if result.upto != (("", extent),):
+        if result.upto != (("", extent),) or result.first:
             raise Misplaced(f"a sum is stored to {array} that is not whole")
         init = self.statement.init
         reads = self.statement.outputs[array] | ({init} if init else set())

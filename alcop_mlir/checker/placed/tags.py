@@ -36,12 +36,14 @@ class Result(NamedTuple):
 
     upto:  what is multiplied at all indices below has been added
     reads: arrays of which elements with the same indices have been used
+    first: but not what is multiplied at indices below that
     """
 
     term: Frozen
     size: int
     upto: Frozen
     reads: frozenset[str]
+    first: Frozen = ()
 
 
 Kind = Element | Result
@@ -132,6 +134,7 @@ class Book:
     def __init__(self, statement: Statement, grain: int):
         self.statement, self.grain = statement, grain
         self.origins = Origins(statement.grid)
+        self.turns: dict[str, Term] = {}  # of the loops that one is in, where known
         self.kinds: list[Kind | None] = [None, None, None]
         self._numbers: dict[Kind, int] = {}
         self._sizes = np.array([-1, -1, -1])
@@ -213,6 +216,11 @@ class Book:
             index = index + number * stride
         return terms.frozen(self.origins.term(self.origins.values(term))), index
 
+    def meet(self, one: Frozen, other: Frozen) -> bool:
+        """Whether two indices along the sum are the same in these turns."""
+        less = terms.replaced(terms.minus(dict(one), dict(other)), self.turns)
+        return self.origins.is_same(terms.frozen(less), ())
+
     def renamed(
         self, every: Iterable[Tags], values: Mapping[str, Term], lost: set[str]
     ) -> list[Tags]:
@@ -231,7 +239,8 @@ class Book:
         self, kind: Kind, values: Mapping[str, Term], lost: set[str]
     ) -> tuple[int, int]:
         named = [kind.term, *([kind.upto] if isinstance(kind, Result) else [])]
-        if terms.inside(*map(dict, named)) & lost:
+        is_part = isinstance(kind, Result) and kind.first
+        if is_part or terms.inside(*map(dict, named)) & lost:
             return UNKNOWN, 0
         term = terms.replaced(dict(kind.term), values)
         more = term.pop("", 0) * max(kind.size, 1)

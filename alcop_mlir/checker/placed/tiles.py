@@ -275,6 +275,8 @@ class Tiles:
         if kind is None or kind.size != size:
             raise Misplaced("a sum that starts from a number")
         if isinstance(kind, Result):
+            if kind.first:
+                raise Misplaced("a sum that leaves something out, or adds it again")
             if not is_term(kind.term, term) or not _is_equal(tags.place, place, known):
                 raise Misplaced("a tile is added to another element's sum")
             return kind.upto, kind.reads
