@@ -206,6 +206,12 @@ def matmul(layout: str, m: int, n: int, k: int, schedule: str) -> Case:
     return Case(f"{layout} {m} {n} {k}", made.text(), schedule)
 
 
+def open_matmul(layout: str, schedule: str, relu: bool = False) -> Case:
+    """A case of f16 whose sizes are not known."""
+    made = _Matmul("?", "?", "?", is_nt=layout == "nt", relu=relu)
+    return Case(f"{layout} open{' relu' * relu}", made.text(), schedule)
+
+
 _CONVOLUTION = """
 func.func @f(%x: tensor<1x8x8x32xf16>, %w: tensor<3x3x32x64xf16>)
     -> tensor<1x8x8x64xf32> {

@@ -36,7 +36,8 @@ class Report:
     why, line:   what is outside of the model, and where
     is_fresh:    each load always reads copies that are the same number of groups old
     is_ending:   all loops end
-    is_steady:   each load reads copies of the tile of its turn
+    is_steady:   each load reads copies of the tile of its turn; not asked where results
+                 are placed
     is_bounded:  each access to global memory is inside of an array: what
                  `certificate.bounds` shows, not the proof itself
     loose:       the first access that is not shown to be, and why
@@ -70,7 +71,7 @@ class Report:
             return ()
         shown = {
             "ends": self.is_ending,
-            "steady": self.is_steady,
+            "steady": self.is_steady or self.is_placed,
             "bounded": self.is_bounded,
             "placed": self.is_placed,
         }

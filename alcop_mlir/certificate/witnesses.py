@@ -65,6 +65,7 @@ class Search:
         self.multiplies = isinstance(facts, ProductFacts)
         self.splits = 12 if self.multiplies else 6
         self._base: tuple[Any, _Bounds, _Bounds] = None, {}, {}
+        self._plain: dict[Any, Row] = {}  # of the same rows, by what they name
 
     def refuted(self, query: list[Row]) -> Tree | None:
         """A proof that they have no solution beside what is given."""
@@ -291,7 +292,12 @@ class Search:
             return eliminated([*rows, *side])
         if self._base[0] is not rows:
             self._base = rows, *_ranges(rows, {}, {})
+            self._plain = {_symbols(row.term, 1): row for row in rows}
         _, least, most = self._base
+        for row in side:
+            other = self._plain.get(_symbols(row.term, -1))
+            if other and other.term.get("", 0) + row.term.get("", 0) < 0:
+                return total((row, 1), (other, 1))
         return _crossed(*_ranges(side, dict(least), dict(most)))
 
     def _empty(self, rows: list[Row]) -> Row | None:
@@ -316,6 +322,10 @@ class Search:
 
 def _is_false(row: Row) -> bool:
     return row.term.get("", 0) < 0 and terms.is_constant(row.term)
+
+
+def _symbols(term: Term, sign: int) -> Any:
+    return terms.frozen({s: sign * c for s, c in term.items() if s})
 
 
 def _crossed(least: _Bounds, most: _Bounds) -> Row | None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from alcop_mlir.checker.bounds.accesses import check_bounds
 from alcop_mlir.checker.form.certificate import Certificate, Head, read_certificate
+from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts, is_bounded
 from alcop_mlir.checker.logic.terms import Term
@@ -36,6 +37,8 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.mixed import is_same, mixed, narrowed, replaced, total
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.open_accesses import Accesses
+from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.text import read_kernel
@@ -74,8 +77,10 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
     found = _Check(given, machine)
+    if isinstance(given.placed, OpenStatement):
+        found.open(given.placed)
     met = found.run()
-    if given.bounds is not None:
+    if given.bounds is not None and not isinstance(given.placed, OpenStatement):
         promised = given.bounds
         task = (kernel, found.flow, given.threads, promised, given.answers)
         if check_bounds(*task):
@@ -110,7 +115,7 @@ class _Check:
         self.given, self.machine = given, machine
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
-        if given.placed is not None:
+        if given.placed is not None and not isinstance(given.placed, OpenStatement):
             machine.placing = Placing(machine, self.flow, given.placed)
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
@@ -132,6 +137,18 @@ class _Check:
                 limit(f"h{head.pc}.{name}", -half, half - 1)
             for name in head.truths:
                 limit(f"h{head.pc}.{name}", 0, 1)
+
+    def open(self, stated: OpenStatement) -> None:
+        """Accesses to global memory first: which elements they are of."""
+        given, promised = self.given, self.given.bounds
+        if promised is None or promised.by_numbers:
+            raise NotPlacedError("accesses are not bounded")
+        seen = Accesses(stated)
+        task = (self.machine.kernel, self.flow, given.threads, promised, given.answers)
+        if check_bounds(*task, seen):
+            self.machine.assumed.add(NO_WRAP)
+        self.machine.placing = OpenPlacing(self.machine, self.flow, stated, seen)
+        self.walk.matters = set(range(self.flow.end))
 
     @property
     def ends(self) -> bool:

@@ -21,6 +21,7 @@ from alcop_mlir.certificate.bounds.accesses import bounds_of
 from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.form.open_statement import is_open
 from alcop_mlir.errors import CertificateError, NotPlacedError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import named_sizes
@@ -150,9 +151,12 @@ def _with_statement(report: Report, stated: str) -> Report:
         return report
     if not stated.startswith("{"):
         return replace(report, misplaced=stated or "nothing says what it computes")
-    if not report.is_steady:
+    statement = json.loads(stated)
+    if is_open(statement) and not report.is_bounded:
+        return replace(report, misplaced="accesses are not bounded")
+    if not report.is_steady and not is_open(statement):
         return replace(report, misplaced="loads are not steady")
-    whole = sealed({**found, "placed": json.loads(stated)})
+    whole = sealed({**found, "placed": statement})
     return replace(report, is_placed=True, certificate=whole)
 
 

@@ -17,6 +17,7 @@ from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.held_values import Array, Held, Operand, Shape, Values
 from alcop_mlir.manifest.kernels import Kernel, Pointer, block_counts
 from alcop_mlir.manifest.moved_values import Moved, moves
+from alcop_mlir.manifest.open_statements import open_members
 from alcop_mlir.reference.steps import Einsum, Map, Reshape, operand_maps
 
 
@@ -317,23 +318,36 @@ class _Statement:
             used[array] = shape, loops
         for array, loops in self.written_loops.items():
             used[array] = self.values.arrays[array].shape, loops
-        extents = {n: _known(one) for n, one in self._all_sizes(used).items()}
-        if self.part is not None:
-            summed, _, count = self.part
-            if extents[summed] % count:
-                raise Unstated("parts of a sum that are not as long as each other")
-            extents[summed] //= count
+        sizes = self._all_sizes(used)
         lhs, rhs, init = operands
         reads = {n: self.results[v].reads for n, v in self.outputs.items()}
         reads |= {n: frozenset() for n in self.written_loops if n not in self.read}
-        return {
-            "extents": extents,
-            "arrays": {n: self._array(n, *used[n]) for n in sorted(used)},
+        stated = {
             "lhs": lhs,
             "rhs": rhs,
             "init": init,
             "order": order,
             "outputs": {n: sorted(r) for n, r in sorted(reads.items())},
+        }
+        if (
+            rhs
+            and not self.part
+            and not all(isinstance(n, int) for n in sizes.values())
+        ):
+            found = open_members(sizes, self.values.arrays, used)
+            if found is None:
+                raise Unstated("rows with steps of their own, of sizes not known")
+            return {**stated, **found}
+        extents = {n: _known(one) for n, one in sizes.items()}
+        if self.part is not None:
+            summed, _, count = self.part
+            if extents[summed] % count:
+                raise Unstated("parts of a sum that are not as long as each other")
+            extents[summed] //= count
+        return {
+            **stated,
+            "extents": extents,
+            "arrays": {n: self._array(n, *used[n]) for n in sorted(used)},
             "grid": [_number(one) for one in kernel.grid],
         }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from alcop_mlir.checker.bounds.every_thread import EveryThread
 from alcop_mlir.checker.bounds.thread import Thread
 from alcop_mlir.checker.bounds.ways import Ways
@@ -24,11 +26,30 @@ from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 
+class Seen(Protocol):
+    """What looks at accesses too."""
+
+    def see(self, thread: Thread, ins: Instruction) -> None:
+        """One, where a thread stands that stands for all."""
+        ...
+
+    def seen(self, thread: Thread, ways: Ways) -> None:
+        """All have been gone through."""
+        ...
+
+
 def check_bounds(
-    kernel: Kernel, flow: Flow, threads: int, given: Promises, answers: Answers
+    kernel: Kernel,
+    flow: Flow,
+    threads: int,
+    given: Promises,
+    answers: Answers,
+    also: Seen | None = None,
 ) -> bool:
     """CertificateError where an access is not inside; whether it is assumed that
     counters do not wrap around. By numbers all threads are run to their ends too.
+
+    also: looks at them too, where one thread stands for all
     """
     if given.by_numbers:
         EveryThread(flow, threads, given, _needed(kernel)).run()
@@ -40,9 +61,13 @@ def check_bounds(
     def visit(ins: Instruction) -> None:
         if is_global(ins) and not _is_inside(thread, ins):
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
+        if also is not None and is_global(ins):
+            also.see(thread, ins)
 
     ways = Ways(thread, flow, _needed(kernel), visit)
     ways.run()
+    if also is not None:
+        also.seen(thread, ways)
     return ways.assumes_no_wrap
 
 
@@ -78,7 +103,7 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
     offset = terms.plus(address.term, {pointers[0]: -1, "": step_of(place)})
     guard = thread.holds(thread.guard(ins))
     runs: Clause = [[]] if guard is None else guard.true
-    size, when = _size(thread, ins)
+    size, when = size_of(thread, ins)
     below = terms.opposite(offset)
     end = terms.plus(terms.plus(offset, size), terms.number(-1))
     outside = [below, terms.minus(end, thread.polynomial(bytes_))]
@@ -90,7 +115,7 @@ def _is_inside(thread: Thread, ins: Instruction) -> bool:
     )
 
 
-def _size(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
+def size_of(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     """How many bytes it accesses, and when it does."""
     size, source = terms.number(most_bytes(ins)), source_size(ins)
     width = thread.kernel.width(source) if source else 0

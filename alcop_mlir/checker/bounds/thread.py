@@ -38,9 +38,9 @@ class Thread(Numbers):
         self.given, self.start = given, Way()
         self.start.know([self.polynomial(one) for one in given.facts])
         for axis in given.grid:
-            counts = self._counts(axis)
+            counts = self.counts(axis)
             self.start.know([terms.plus(n, terms.number(-1)) for n in counts])
-            last = terms.minus(self._blocks(axis), self._special(axis).term)
+            last = terms.minus(self.blocks(axis), self._special(axis).term)
             self.start.know([terms.plus(last, terms.number(-1))])
 
     # Sizes.
@@ -58,15 +58,17 @@ class Thread(Numbers):
             found = terms.plus(found, product)
         return found
 
-    def _counts(self, axis: str) -> list[Term]:
+    def counts(self, axis: str) -> list[Term]:
+        """What the number of blocks along an axis is the product of."""
         return [
             terms.quotient(terms.plus(self.polynomial(value), terms.number(by - 1)), by)
             for value, by in self.given.grid[axis]
         ]
 
-    def _blocks(self, axis: str) -> Term:
+    def blocks(self, axis: str) -> Term:
+        """The number of blocks along an axis."""
         found = terms.number(1)
-        for count in self._counts(axis):
+        for count in self.counts(axis):
             found = terms.product(found, count)
         return found
 
@@ -83,7 +85,7 @@ class Thread(Numbers):
         kind, _, axis = name.partition(".")
         if f"%ctaid.{axis}" not in self.given.grid:
             return self.symbol(name, 0, _BLOCKS)
-        blocks = self._blocks(f"%ctaid.{axis}")
+        blocks = self.blocks(f"%ctaid.{axis}")
         most = min(_BLOCKS, self.facts.span(blocks)[1])
         if kind == "%ctaid":
             return self.symbol(name, 0, max(most - 1, 0))

@@ -31,7 +31,12 @@ _MOST_VALUES = 4
 
 
 class Ways:
-    """Goes them; `visit` gets each instruction; `needed` are followed."""
+    """Goes them; `visit` gets each instruction; `needed` are followed.
+
+    ends:   by block, what is known at its end; edges: and on the way to another one
+    values: what stands for one of several values, by its name: each, and where it
+            comes from
+    """
 
     def __init__(
         self,
@@ -42,6 +47,9 @@ class Ways:
     ):
         self.thread, self.flow, self.needed, self.visit = thread, flow, needed, visit
         self.turns: dict[str, str] = {}
+        self.ends: dict[int, Way] = {}
+        self.edges: dict[tuple[int, int], Way] = {}
+        self.values: dict[str, list[tuple[Way, Term]]] = {}
         self.assumes_no_wrap = False
         self.pointers = {f".{name}" for name in thread.given.arrays}
         self.order = [b for b in reversed(flow.reached) if b != flow.end]
@@ -77,6 +85,7 @@ class Ways:
                 loops[block] = way, turn
                 way = self.head(block, way, turn)
             for to, there in self.through(block, way, self.visit):
+                self.edges[block, to] = there
                 if block in self.flow.loops.get(to, ()):
                     self._check_turn(to, *loops[to], there)
                 else:
@@ -95,6 +104,7 @@ class Ways:
             if not self.needed.isdisjoint(ins.results):
                 thread.run(ins)
         following = self.flow.next[block]
+        self.ends[block] = way
         ins = self.flow.code[self.flow.stop[block] - 1]
         test = thread.holds(thread.guard(ins))
         if len(set(following)) < 2:
@@ -168,6 +178,7 @@ class Ways:
         spans = [self.thread.facts.span(term) for term in own]
         low, high = min(a for a, _ in spans), max(b for _, b in spans)
         found = self.thread.symbol(f"j{block}.{name}", low, high).term
+        self.values[f"j{block}.{name}"] = list(zip(ways, own, strict=True))
         clause: Clause = []
         for term, way in zip(own, ways, strict=True):
             less = terms.minus(found, term)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.checker.form.open_statement import is_open, read_open_statement
 from alcop_mlir.checker.form.statement import Statement, read_statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts
@@ -236,7 +237,9 @@ _MEMBERS: dict[str, _Read] = {
     "ends": bool,
     "steady": _optional(_named(int, _named(int, _whole))),
     "bounds": _optional(_record(Promises, _PROMISES)),
-    "placed": _optional(read_statement),
+    "placed": _optional(
+        lambda value: (read_open_statement if is_open(value) else read_statement)(value)
+    ),
     "skips": _list(_whole),
 }
 

@@ -35,6 +35,7 @@ class Held:
     bounds: what the turn before says of how many there are, where it went on
     blocks: those that are here
     told:   numbers in each block and thread, where registers do not say them
+    via:    by block where ways meet, from which one this way has come
     """
 
     registers: dict[str, Tags] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Held:
     bounds: list[Term] = field(default_factory=list)
     blocks: np.ndarray = field(default_factory=lambda: np.ones((1, 1, 1), bool))
     told: dict[str, np.ndarray] = field(default_factory=dict)
+    via: dict[int, int] = field(default_factory=dict)
 
     def __copy__(self) -> Held:
         """One that changes apart."""

@@ -193,9 +193,7 @@ def _part(book: Book, number: int, at: np.ndarray) -> tuple[Result, Any] | None:
 
 def _after(book: Book, kind: Element | Result, number: int) -> int:
     """An element that something is computed of: of a sum only when it is whole."""
-    statement = book.statement
-    whole = (("", statement.extents[statement.reduced]),)
-    is_part = isinstance(kind, Result) and (kind.upto != whole or kind.first)
+    is_part = isinstance(kind, Result) and (kind.first or not book.is_whole(kind.upto))
     return UNKNOWN if is_part else number
 
 

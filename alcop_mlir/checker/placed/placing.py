@@ -170,8 +170,7 @@ class Placing:
         data.stored = (*data.stored, (kind.array, term, index.ravel()))
 
     def _check_whole(self, array: str, result: Result) -> None:
-        extent = self.statement.extents[self.statement.reduced]
-        if result.upto != (("", extent),) or result.first:
+        if result.first or not self.book.is_whole(result.upto):
             raise Misplaced(f"a sum is stored to {array} that is not whole")
         init = self.statement.init
         reads = self.statement.outputs[array] | ({init} if init else set())
@@ -232,20 +231,7 @@ class Placing:
     def turned(self, state: State, is_back: bool) -> None:
         """At a head, or behind loops: symbols get other meanings."""
         pc, data = state.pc, state.data
-        values: dict[str, Term] = {}
-        lost: set[str] = set()
-        for head, body in self.flow.loops.items():
-            name = f"n{head}"
-            if head == pc and is_back:
-                values[name] = {name: 1, "": -1}
-            elif head == pc or pc not in body:
-                turn = turn_of(name, state.turns.get(head), state.facts)
-                if turn is None and name in data.turns and head != pc:
-                    turn = data.turns[name][""]
-                if turn is None:
-                    lost.add(name)
-                else:
-                    values[name] = terms.number(turn)
+        values, lost, turns = self._meanings(state, is_back)
         live = self.live[pc]
         for name in self.carriers & live & state.registers.keys():
             if name not in data.registers:
@@ -270,9 +256,7 @@ class Placing:
             if name in same
             if all(is_stable(s) or s in told for s in symbols_of(value))
         } | self._counters(state, is_back, live)
-        turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
-        turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
-        known = bounds(state) if is_back else []
+        known = self._bounds(state) if is_back else []
         state.data = replace(
             data,
             registers=registers,
@@ -295,6 +279,35 @@ class Placing:
         """Whether it is what an instruction makes, which is not of these blocks."""
         is_made = symbol[:1] == "u" and symbol[1:].isdigit()
         return is_made and self.flow.block[int(symbol[1:])] not in body
+
+    def _meanings(
+        self, state: State, is_back: bool
+    ) -> tuple[dict[str, Term], set[str], dict[str, Term]]:
+        """What symbols of turns are from here on; those of which nobody knows it; and
+        how many turns there were of loops that are done.
+        """
+        pc, data = state.pc, state.data
+        values: dict[str, Term] = {}
+        lost: set[str] = set()
+        for head, body in self.flow.loops.items():
+            name = f"n{head}"
+            if head == pc and is_back:
+                values[name] = {name: 1, "": -1}
+            elif head == pc or pc not in body:
+                turn = turn_of(name, state.turns.get(head), state.facts)
+                if turn is None and name in data.turns and head != pc:
+                    turn = data.turns[name][""]
+                if turn is None:
+                    lost.add(name)
+                else:
+                    values[name] = terms.number(turn)
+        turns = {**data.turns, **{n: t for n, t in values.items() if n != f"n{pc}"}}
+        turns = {n: t for n, t in turns.items() if n not in lost and n != f"n{pc}"}
+        return values, lost, turns
+
+    def _bounds(self, state: State) -> list[Term]:
+        """What a turn that goes on says of how many there are."""
+        return bounds(state)
 
     def pinned(self, state: State) -> None:
         """A listed state knows its turn too, and bounds of that."""

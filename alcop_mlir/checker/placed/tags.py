@@ -95,6 +95,10 @@ class Origins:
         rest = {s: c for s, c in less.items() if s not in turns}
         return not any(turns.values()) and not self.values(rest)[self.here].any()
 
+    def is_zero(self, term: Term) -> bool:
+        """Whether a term, as of turns along the sum, is 0 here."""
+        return self.is_same(terms.frozen(term), ())
+
     def values(self, term: Mapping[str, int]) -> np.ndarray:
         """What a term is in each block."""
         key = terms.frozen(dict(term))
@@ -135,9 +139,14 @@ class Book:
         self.statement, self.grain = statement, grain
         self.origins = Origins(statement.grid)
         self.turns: dict[str, Term] = {}  # of the loops that one is in, where known
+        self._whole = (("", statement.extents[statement.reduced]),)
         self.kinds: list[Kind | None] = [None, None, None]
         self._numbers: dict[Kind, int] = {}
         self._sizes = np.array([-1, -1, -1])
+
+    def is_whole(self, upto: Frozen) -> bool:
+        """Whether a sum up to there is all of it."""
+        return upto == self._whole
 
     def number(self, kind: Kind) -> int:
         """The same for equal kinds."""

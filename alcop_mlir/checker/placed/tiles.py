@@ -29,7 +29,7 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
 _ROWS, _COLUMNS = 16, 8
-_NONE = -1  # instead of an index: a zero
+_NONE = -1 << 40  # instead of an index: a zero
 # Of a register, in each thread: offsets, and where they are known; None: everywhere.
 _Places = tuple[np.ndarray, np.ndarray | None]
 
@@ -177,14 +177,12 @@ class Tiles:
             found = [self.moves.operand(name, 4) for name in names]
             return [t if a.count == b.count else _nothing(t) for t in found]
         both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
-        if (
-            terms.frozen(a.term) != terms.frozen(b.term)
-            or a.count != b.count
-            or (a.along[both] != b.along[both]).any()
-        ):
+        apart = a.along[both] - a.first != b.along[both] - b.first
+        before, other = (terms.plus(t.term, terms.number(t.first)) for t in (a, b))
+        less = terms.replaced(terms.minus(before, other), turns)
+        if a.count != b.count or apart.any() or not self.book.origins.is_zero(less):
             raise Misplaced("it multiplies elements of several indices of the sum")
         term, index = self._sum_of(a, b)
-        before = terms.plus(a.term, terms.number(a.first))
         after = terms.plus(before, terms.number(a.count))
         places = self._expected(a, b, index, size, len(names))
         started = (
@@ -195,8 +193,8 @@ class Tiles:
         if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")
         upto, reads = kinds.pop() if kinds else (terms.frozen(before), frozenset())
-        less = terms.minus(dict(upto), before)
-        if not self.book.origins.is_same(terms.frozen(terms.replaced(less, turns)), ()):
+        less = terms.replaced(terms.minus(dict(upto), before), turns)
+        if not self.book.origins.is_zero(less):
             raise Misplaced("a sum that leaves something out, or adds it again")
         kind = Result(terms.frozen(term), size, terms.frozen(after), reads)
         return [self._tags(kind, place) for place in places]

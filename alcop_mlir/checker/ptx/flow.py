@@ -142,16 +142,22 @@ class Flow:
                     grows = True
         return found
 
+    def inside(self, block: int) -> set[int]:
+        """The blocks from the end of a block on until all ways meet."""
+        self._joins = self._joins or self._all_joins()
+        join, found, pending = self._joins[block], set[int](), [*self.next[block]]
+        while pending:
+            one = pending.pop()
+            if one != join and one not in found:
+                found.add(one)
+                pending += self.next[one]
+        return found
+
     def region(self, block: int) -> Region:
         """From the end of a block on."""
         if block not in self._regions:
-            self._joins = self._joins or self._all_joins()
-            join, found, pending = self._joins[block], set(), list(self.next[block])
-            while pending:
-                one = pending.pop()
-                if one != join and one not in found:
-                    found.add(one)
-                    pending += self.next[one]
+            found = self.inside(block)
+            join = self._joins[block]
             code = [i for one in found for i in self.code[one : self.stop[one]]]
             has_loops = not self.loops.keys().isdisjoint(found)
             self._regions[block] = Region(join, code, has_loops)

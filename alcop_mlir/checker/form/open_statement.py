@@ -1,0 +1,124 @@
+"""What a kernel is said to compute of arrays whose sizes are known at run time only.
+
+Extents and strides are polynomials in sizes. Elements are numbered as if each loop had
+`APART` turns: so an index of an element is one number, from which those of its loops
+are read again, whatever the sizes are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alcop_mlir.checker.form.statement import Array, Statement
+from alcop_mlir.errors import CertificateError
+
+APART = 1 << 20
+_MOST_LOOPS = 3
+_MEMBERS = {"extents", "arrays", "lhs", "rhs", "init", "order", "outputs"}
+Polynomial = tuple[tuple[int, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class OpenStatement(Statement):
+    """Of an array's loops the first one is that of the largest stride.
+
+    sizes: extents; steps: by array, elements between neighbours along each loop
+    """
+
+    sizes: dict[str, Polynomial]
+    steps: dict[str, dict[str, Polynomial]]
+
+
+def is_open(value: Any) -> bool:
+    """Whether JSON values are such a statement."""
+    return isinstance(value, dict) and value.keys() == _MEMBERS
+
+
+def read_open_statement(value: dict[str, Any]) -> OpenStatement:
+    """Of JSON values, strictly."""
+    every = {str(n): _polynomial(v) for n, v in value["extents"].items()}
+    sizes = {n: v for n, v in every.items() if v != ((1, ()),)}
+    steps = {
+        str(name): _steps(loops, strides, every, sizes)
+        for name, (loops, strides, _) in value["arrays"].items()
+    }
+    arrays = {
+        str(name): Array(_apart([*steps[str(name)]]), _bytes(size))
+        for name, (_, _, size) in value["arrays"].items()
+    }
+    order = _apart([str(n) for n in value["order"] if n in sizes])
+    lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
+    outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
+    named = outputs.keys() | frozenset().union(*outputs.values())
+    if not outputs or not named | {lhs, rhs, init or lhs} <= arrays.keys():
+        raise CertificateError("this is no certificate: a statement of no such array")
+    every_loop = steps[lhs].keys() | steps[rhs].keys()
+    reduced = every_loop - order.keys()
+    both = steps[lhs].keys() & steps[rhs].keys()
+    if len(reduced) != 1 or not reduced <= both or not order.keys() <= every_loop:
+        raise CertificateError("this is no certificate: not one contraction")
+    for name in named | ({init} if init else set()):
+        if not steps[name].keys() <= order.keys():
+            raise CertificateError("this is no certificate: a loop that ends in a sum")
+    if any(steps[n].keys() != order.keys() for n in outputs):
+        raise CertificateError("this is no certificate: an output that is no matrix")
+    return OpenStatement(
+        dict.fromkeys(sizes, APART),
+        arrays,
+        lhs,
+        rhs,
+        init,
+        reduced.pop(),
+        order,
+        outputs,
+        (1, 1, 1),
+        sizes,
+        steps,
+    )
+
+
+def _steps(
+    loops: str, strides: list[Any], every: dict[str, Polynomial], sizes: Any
+) -> dict[str, Polynomial]:
+    """Elements lie one behind the other: each stride is all that the next ones span."""
+    span: Polynomial = ((1, ()),)
+    found: dict[str, Polynomial] = {}
+    for loop, stride in reversed(list(zip(loops, strides, strict=True))):
+        if loop in sizes:
+            if _polynomial(stride) != span:
+                raise CertificateError("this is no certificate: elements with gaps")
+            found[loop] = span
+        span = _product(span, every[loop])
+    return dict(reversed(found.items()))
+
+
+def _apart(loops: list[str]) -> dict[str, int]:
+    if len(loops) > _MOST_LOOPS:
+        raise CertificateError("this is no certificate: an array of many loops")
+    return {n: APART ** (len(loops) - 1 - i) for i, n in enumerate(loops)}
+
+
+def _product(one: Polynomial, other: Polynomial) -> Polynomial:
+    found: dict[tuple[str, ...], int] = {}
+    for a, names in one:
+        for b, others in other:
+            key = tuple(sorted((*names, *others)))
+            found[key] = found.get(key, 0) + a * b
+    return tuple(sorted((c, n) for n, c in found.items() if c))
+
+
+def _polynomial(value: Any) -> Polynomial:
+    found: dict[tuple[str, ...], int] = {}
+    for factor, names in value:
+        if type(factor) is not int:
+            raise CertificateError("this is no certificate: no polynomial")
+        key = tuple(sorted(map(str, names)))
+        found[key] = found.get(key, 0) + factor
+    return tuple(sorted((c, n) for n, c in found.items() if c))
+
+
+def _bytes(value: Any) -> int:
+    if type(value) is not int or value not in (1, 2, 4, 8):
+        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
+    return value

@@ -1,0 +1,349 @@
+"""Which elements accesses to global memory are of, where sizes are not known.
+
+`checker/bounds` goes through all blocks as one thread that stands for all: there each
+address is a sum of products of sizes, numbers of blocks, turns and threads. With the
+strides of an array it is taken apart into an index of each loop: as sums these are
+the same, so that memory there is that element wherever the indices are inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from alcop_mlir.checker.bounds.accesses import size_of
+from alcop_mlir.checker.bounds.thread import Thread
+from alcop_mlir.checker.bounds.ways import Ways
+from alcop_mlir.checker.form.open_statement import OpenStatement
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Choice, Clause, Term
+from alcop_mlir.checker.machine.arithmetic import Same
+from alcop_mlir.checker.ptx.instructions import Instruction, place_of, step_of
+
+_SHARED = re.compile(r"[.%].*|n\d+")
+Indices = dict[str, Term]  # by loop
+
+
+@dataclass
+class Access:
+    """offset: bytes behind the array's pointer; size: how many it accesses, and when
+    it does; runs, rests: what its guard lets be, and what not
+    """
+
+    array: str
+    offset: Term
+    size: Term
+    when: Clause
+    runs: Clause
+    rests: Clause
+
+
+@dataclass
+class Way:
+    """Where a check is: from which block it came to those where ways meet; turns, and
+    other numbers of threads, that are known.
+    """
+
+    block: int
+    edges: tuple[tuple[int, int], ...]
+    turns: Mapping[str, int]
+    told: Mapping[str, Term]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The same for the same knowledge."""
+        told = tuple((n, terms.frozen(t)) for n, t in sorted(self.told.items()))
+        return self.block, self.edges, tuple(sorted(self.turns.items())), told
+
+
+class _Plain:
+    """Facts and clauses, with values for symbols, once each; is_void: no number makes
+    them all true.
+    """
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Term] = {}
+        self.clauses: dict[str, Clause] = {}
+        self.is_void = False
+
+    def add(self, clause: Clause) -> None:
+        """One of the alternatives holds."""
+        left = [
+            [f for f in one if not terms.is_constant(f)]
+            for one in clause
+            if not any(terms.is_constant(f) and f.get("", 0) < 0 for f in one)
+        ]
+        if len(left) == 1:
+            self.facts.update({terms.text(f): f for f in left[0]})
+        elif not left:
+            self.is_void = True
+        elif all(left):
+            self.clauses[terms.clause_text(left)] = left
+
+
+class Accesses:
+    """Of one kernel; `see` gets each, from `check_bounds`."""
+
+    def __init__(self, statement: OpenStatement):
+        self.statement = statement
+        self.found: dict[int, Access] = {}
+        self.thread: Thread
+        self.ways: Ways
+        self.joins: set[int] = set()
+        self.unknown: set[str] = set()
+        self.resolves: set[int] = set()
+        self._decided: dict[object, bool] = {}
+        self._known: dict[object, tuple[dict[str, Term], _Plain, int]] = {}
+        self._numbers: dict[object, int] = {}
+        self._inside: dict[str, set[str]] = {}
+        self._made: dict[object, Clause] = {}
+
+    def see(self, thread: Thread, ins: Instruction) -> None:
+        """An access, where the thread stands."""
+        place = place_of(ins)
+        address = None if place is None else thread.value(place[1])
+        if place is None or not isinstance(address, Same):
+            return
+        arrays = self.statement.arrays
+        found = [s for s in address.term if s[:1] == "." and s[1:] in arrays]
+        if len(found) != 1 or address.term[found[0]] != 1:
+            return
+        offset = terms.plus(address.term, {found[0]: -1, "": step_of(place)})
+        guard = thread.holds(thread.guard(ins))
+        runs, rests = ([[]], [[]]) if guard is None else (guard.true, guard.false)
+        pc = thread.state.pc
+        self.found[pc] = Access(
+            found[0][1:], offset, *size_of(thread, ins), runs, rests
+        )
+
+    def seen(self, thread: Thread, ways: Ways) -> None:
+        """All have been gone through."""
+        self.thread, self.ways = thread, ways
+        into = Counter(to for _, to in ways.edges)
+        self.joins = {block for block, count in into.items() if count > 1}
+        every = terms.inside(*(one.offset for one in self.found.values()))
+        self.unknown = {name for name in every if name[0] == "u"}
+        self.resolves = {
+            block
+            for block in self.joins
+            if any(n.startswith(f"j{block}.") for n in every)
+        }
+
+    # Questions.
+
+    def values(self, way: Way) -> dict[str, Term]:
+        """What stands for one of several values, on this way."""
+        found: dict[str, Term] = {}
+        for block, before in way.edges:
+            there = self.ways.edges.get((before, block))
+            for name, every in self.ways.values.items():
+                mine = [t for w, t in every if w is there]
+                if mine and name.startswith(f"j{block}."):
+                    found[name] = mine[0]
+        for _ in found:
+            found = {n: terms.replaced(t, found) for n, t in found.items()}
+        return found
+
+    def known(
+        self, way: Way, edge: tuple[int, int] | None = None
+    ) -> tuple[dict[str, Term], _Plain, int]:
+        """Values for what has one; facts and clauses on a way, or behind the edge out
+        of it, with these, and a number that is the same for the same ones.
+        """
+        key = way.key, edge
+        if key not in self._known:
+            every = [self.ways.ends[way.block]]
+            every += [self.ways.edges[before, block] for block, before in way.edges]
+            every += [] if edge is None else [self.ways.edges[edge]]
+            values = self.values(way)
+            values |= {n: terms.number(t) for n, t in way.turns.items()}
+            values |= way.told
+            for _ in values:
+                values = {n: terms.replaced(t, values) for n, t in values.items()}
+            found = _Plain()
+            for text, fact in {k: f for w in every for k, f in w.facts.items()}.items():
+                found.add(self._valued(text, [[fact]], values))
+            clauses = {k: c for w in every for k, c in w.clauses.items()}
+            for text, clause in clauses.items():
+                found.add(self._valued(text, clause, values))
+            whole = (*found.facts, "", *found.clauses), found.is_void
+            number = self._numbers.setdefault(whole, len(self._numbers))
+            self._known[key] = values, found, number
+        return self._known[key]
+
+    def never(
+        self, clause: Clause, way: Way, edge: tuple[int, int] | None = None
+    ) -> bool:
+        """Whether no alternative can hold on a way, or behind the edge out of it."""
+        values, known, number = self.known(way, edge)
+        if known.is_void:
+            return True
+        clause = [[self._plain(f, values) for f in one] for one in clause]
+        key = terms.clause_text(clause), number
+        if key not in self._decided:
+            given = [*known.facts.values()], [*known.clauses.values()]
+            self._decided[key] = self.thread.facts.excludes(clause, *given)
+        return self._decided[key]
+
+    def is_zero(self, term: Term, way: Way) -> bool:
+        """Whether a term is 0 on a way."""
+        term = self._plain(term, self.known(way)[0])
+        if terms.is_constant(term):
+            return not term.get("", 0)
+        below = terms.opposite(term)
+        above = terms.opposite(terms.negative(term))
+        return self.never([[below]], way) and self.never([[above]], way)
+
+    def _valued(self, text: str, clause: Clause, values: dict[str, Term]) -> Clause:
+        """The clause of that text, with values for symbols."""
+        if text not in self._inside:
+            every = [f for one in clause for f in one]
+            self._inside[text] = terms.inside(*every)
+        own = sorted(self._inside[text] & values.keys())
+        key = text, *(terms.frozen(values[name]) for name in own)
+        if key not in self._made:
+            self._made[key] = [[self._plain(f, values) for f in one] for one in clause]
+        return self._made[key]
+
+    def _plain(self, term: Term, values: Mapping[str, Term]) -> Term:
+        """With values for symbols; numbers of threads are one symbol, the same for
+        numbers that only differ by what is added and multiplied.
+        """
+        facts = self.thread.facts
+        term = facts.folded(terms.replaced(term, values))
+        own = {s: c for s, c in term.items() if s in facts.own}
+        numbers = facts.in_threads(own) if len(own) > 1 else None
+        if numbers is None:
+            return term
+        known = len(facts.own)
+        whole = facts.of_threads(numbers)
+        if len(facts.own) > known:
+            known = len(facts.own)
+            less = facts.of_threads(-numbers)
+            whole = whole if len(facts.own) > known else terms.negative(less)
+        rest = {s: c for s, c in term.items() if s not in own}
+        return terms.plus(rest, whole)
+
+    # Elements.
+
+    def extent(self, loop: str) -> Term:
+        """How many turns a loop has."""
+        return self.thread.polynomial([*self.statement.sizes[loop]])
+
+    def inside(self, indices: Indices) -> list[Term]:
+        """That the indices are of an element."""
+        found = []
+        for loop, index in indices.items():
+            last = terms.minus(self.extent(loop), index)
+            found += [index, terms.plus(last, terms.number(-1))]
+        return found
+
+    def valid(self, indices: Indices, count: int) -> list[Term]:
+        """Where one of so many elements from these indices on is there."""
+        found = []
+        for place, (loop, index) in enumerate(indices.items()):
+            if loop != self.statement.reduced:
+                below, above = self.inside({loop: index})
+                is_last = count > 1 and place == len(indices) - 1
+                found += [above] if is_last else [below, above]
+        return found
+
+    def along(self, indices: Indices, count: int) -> tuple[list[Term], list[Term]]:
+        """Where one of so many is before the end of the sum, and where one is not."""
+        reduced = self.statement.reduced
+        if reduced not in indices:
+            return [], [terms.number(-1)]
+        more = count - 1 if list(indices)[-1] == reduced else 0
+        _, before = self.inside({reduced: indices[reduced]})
+        last = terms.plus(indices[reduced], terms.number(more))
+        return [before], [terms.minus(last, self.extent(reduced))]
+
+    def indices(self, pc: int, way: Way) -> tuple[str, Indices] | None:
+        """The array of an access, and what each loop's index is wherever all but that
+        of the sum are inside; None where nobody knows.
+        """
+        access = self.found.get(pc)
+        if access is None:
+            return None
+        offset = self._plain(access.offset, {**self.values(way), **way.told})
+        apart = self._apart(access.array, offset)
+        if apart is None:
+            return None
+        reduced = self.statement.reduced
+        found = {
+            loop: t if loop == reduced else self._unchosen(loop, t, way)
+            for loop, t in apart.items()
+        }
+        if not all(self._is_shared(s) for t in found.values() for s in t if s):
+            return None
+        return access.array, {loop: self._plain(t, {}) for loop, t in found.items()}
+
+    def _apart(self, array: str, offset: Term) -> Indices | None:
+        size = self.statement.arrays[array].bytes
+        found: Indices = {}
+        rest = offset
+        for loop, step in self.statement.steps[array].items():
+            stride = self.thread.polynomial([*step])
+            names = [s for s in stride if s and stride[s]]
+            if not names:
+                index, rest = self._digit(rest, stride[""] * size)
+            elif len(names) == 1 and not stride.get("", 0):
+                many, rest = terms.split(rest, names[0])
+                index = divided(many, stride[names[0]] * size)
+            else:
+                return None
+            if index is None:
+                return None
+            found[loop] = index
+        return None if any(rest.values()) else found
+
+    def _digit(self, offset: Term, by: int) -> tuple[Term | None, Term]:
+        """What a number multiplies in a term, and the rest."""
+        own = {s: c for s, c in offset.items() if s in self.thread.facts.own}
+        own[""] = offset.get("", 0)
+        numbers = self.thread.facts.in_threads(own)
+        if numbers is None:
+            return None, offset
+        shared = {s: c for s, c in offset.items() if s not in own}
+        many = {s: c // by for s, c in shared.items()}
+        many = terms.plus(many, self.thread.facts.of_threads(numbers // by))
+        rest = {s: c % by for s, c in shared.items()}
+        return many, terms.plus(rest, self.thread.facts.of_threads(numbers % by))
+
+    def _unchosen(self, loop: str, index: Term, way: Way) -> Term:
+        """The index, or where a choice keeps it inside, what it would be without."""
+        for symbol in [s for s in index if isinstance(s, Choice)]:
+            assert isinstance(symbol, Choice)
+            sides = (symbol.first, symbol.false), (symbol.second, symbol.true)
+            for value, otherwise in sides:
+                rest = {s: c for s, c in index.items() if s != symbol}
+                plain = terms.plus(rest, value, index[symbol])
+                inside = self.inside({loop: plain})
+                if self.never([[*inside, *one] for one in otherwise], way):
+                    return self._unchosen(loop, plain, way)
+        return index
+
+    def _is_shared(self, symbol: str) -> bool:
+        """Whether it is a number of each thread, or all threads share it."""
+        if symbol in self.thread.facts.own:
+            return True
+        return all(map(_SHARED.fullmatch, terms.inside({symbol: 1})))
+
+    def numbers(self, index: Term) -> tuple[Term, np.ndarray]:
+        """What all threads share of an index, and a number of each."""
+        own = {s: c for s, c in index.items() if s in self.thread.facts.own}
+        shared = {s: c for s, c in index.items() if s and s not in own}
+        found = self.thread.facts.in_threads({**own, "": index.get("", 0)})
+        assert found is not None
+        return shared, found
+
+
+def divided(term: Term, by: int) -> Term | None:
+    """A term divided by a number, where nothing is left."""
+    if any(c % by for c in term.values()):
+        return None
+    return {s: c // by for s, c in term.items()}

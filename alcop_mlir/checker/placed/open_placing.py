@@ -1,0 +1,458 @@
+"""Results of arrays whose sizes are not known: see `OpenBook` for what tags say there.
+
+All blocks go all ways: what a guard asks of sizes is asked of facts, in general. Which
+elements an access is of says `Accesses`. Of each listed state all that holds other tags
+goes on by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from alcop_mlir.checker.form.open_statement import OpenStatement
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.machine.arithmetic import Holds, Value, signed
+from alcop_mlir.checker.machine.held import Held, Tags
+from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Way
+from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
+from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
+from alcop_mlir.checker.placed.open_cover import OpenCover
+from alcop_mlir.checker.placed.placing import Placing
+from alcop_mlir.checker.placed.tags import (
+    UNKNOWN,
+    ZERO,
+    Element,
+    Kind,
+    Misplaced,
+    Result,
+)
+from alcop_mlir.checker.placed.tiles import Tiles
+from alcop_mlir.checker.ptx.flow import Flow, Region
+from alcop_mlir.checker.ptx.instructions import Instruction
+from alcop_mlir.errors import NotPlacedError
+
+_TOGETHER = ("shfl", "ldmatrix", "movmatrix", "mma")
+_MOST_APART, _MOST_STATES = 12, 400
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """Threads that do not execute something: on a way, by alternatives of facts, there
+    or behind one of some edges.
+    """
+
+    way: Way
+    clause: Clause
+    edges: list[tuple[int, int]] | None = None
+
+
+class OpenPlacing(Placing):
+    """Of one check, whose accesses have been seen.
+
+    rest:  threads that do not execute what is looked at
+    apart: the block behind which threads have parted ways, if they have
+    """
+
+    statement: OpenStatement
+
+    def __init__(
+        self,
+        machine: Machine,
+        flow: Flow,
+        statement: OpenStatement,
+        accesses: Accesses,
+    ):
+        super().__init__(machine, flow, statement)
+        self.accesses = accesses
+        self.rest: _Rest | None = None
+        self.apart = 0
+        self.book = OpenBook(
+            statement, self.book.grain, self._is_nothing, self._is_ended
+        )
+        here = machine, self.book, self.classes.blocks
+        self.addresses = OpenAddresses(*here, accesses=accesses, here=lambda: self.way)
+        self.moves = OpenMoves(*here, addresses=self.addresses)
+        self.tiles = Tiles(self.moves)
+        self.cover = OpenCover(self.book, accesses)
+
+    # Facts.
+
+    @property
+    def way(self) -> Way:
+        """Where the machine is."""
+        state = self.machine.state
+        turns = {n: t[""] for n, t in state.data.turns.items()}
+        turns |= {f"n{head}": turn for head, turn in state.turns.items()}
+        of_threads = self.accesses.thread.facts.of_threads
+        every = state.data.told
+        told = {n: of_threads(every[n]) for n in self.accesses.unknown & every.keys()}
+        return Way(self.flow.block[state.pc], self._edges(state), turns, told)
+
+    def _edges(self, state: State) -> tuple[tuple[int, int], ...]:
+        via = state.data.via
+        return tuple(sorted((b, p) for b, p in via.items() if min(b, p) >= 0))
+
+    def _is_nothing(self, term: Term) -> bool:
+        return self.accesses.is_zero(term, self.way)
+
+    def _is_ended(self, upto: Term) -> bool:
+        """Whether no index along the sum is left."""
+        extent = self.accesses.extent(self.statement.reduced)
+        left = terms.plus(terms.minus(extent, upto), terms.number(-1))
+        turns = {n: terms.number(t) for n, t in self.way.turns.items()}
+        return self.accesses.never([[terms.replaced(left, turns)]], self.way)
+
+    def _execute(self, ins: Instruction, lanes: np.ndarray) -> None:
+        apart = self.rest is not None or self.machine.state.lanes is not None
+        if apart and ins.parts[0] in _TOGETHER:
+            # Nobody knows whether the other threads of the warp are there.
+            for name in ins.results:
+                self._set(name, None, lanes)
+            return
+        super()._execute(ins, lanes)
+
+    # Ways.
+
+    def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
+        """What nobody knows of the thread that stands for all may be known here."""
+        told, name = self.machine.state.data.told, f"u{self.machine.state.pc}.0"
+        if name in self.accesses.unknown:
+            told.pop(name, None)
+            if isinstance(value, np.ndarray) and lanes.all():
+                told[name] = signed(value, self.machine.kernel.width(ins.results[0]))
+        return value
+
+    def narrow(self, state: State, clause: Clause) -> None:
+        """All blocks go all ways."""
+
+    def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
+        """Both ways of a branch that decides which results are stored."""
+        if state.previous >= 0 and state.pc in self.accesses.joins:
+            self._came(state)
+        if state.lanes is None:
+            self.apart = self.flow.block[state.pc]
+        value = state.registers.get(ins.guard)
+        if ins.parts[0] != "bra" or not is_skipped or not isinstance(value, Holds):
+            return []
+        if state.lanes is not None:
+            return []
+        other = state.fork()
+        for one, number in ((state, 1), (other, 0)):
+            one.registers[ins.guard] = self.machine.constant(number)
+        return [other]
+
+    def _came(self, state: State) -> None:
+        """From one block, or, where threads have parted ways, from several."""
+        via = dict(state.data.via)
+        is_several = via.pop(-1, None) is not None
+        body = self.flow.loops.get(state.pc, ())
+        if state.previous not in body:
+            via[state.pc] = -1 if is_several else state.previous
+        state.data.via = via
+
+    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
+        """Behind two arms."""
+        found = super().joined(mask, one, other)
+        mine = one.data.via.items() & other.data.via.items()
+        return replace(found, via={**dict(mine), -1: -1})
+
+    def _meanings(
+        self, state: State, is_back: bool
+    ) -> tuple[dict[str, Term], set[str], dict[str, Term]]:
+        """Turns are told apart as long as what is held is not the same in all."""
+        pc, name = state.pc, f"n{state.pc}"
+        if pc in self.accesses.joins and not is_back:
+            self._came(state)
+        turns = dict(state.data.turns)
+        if is_back:
+            known = turns.pop(name, None)
+            if known is not None and known[""] < _MOST_APART:
+                turns[name] = terms.number(known[""] + 1)
+            return {name: {name: 1, "": -1}}, set(), turns
+        lost = set()
+        if pc in self.flow.loops:
+            turns[name], lost = terms.number(0), {name}
+        values = {
+            n: t
+            for n, t in turns.items()
+            if n != name and pc not in self.flow.loops[int(n[1:])]
+        }
+        return values, lost, turns
+
+    def turned(self, state: State, is_back: bool) -> None:
+        """At a head, or behind loops: symbols get other meanings."""
+        super().turned(state, is_back)
+        data, name = state.data, f"n{state.pc}"
+        if is_back and name in data.turns and self._is_general(data, name):
+            turns = {n: t for n, t in data.turns.items() if n != name}
+            state.data = replace(data, turns=turns)
+        if state.pc not in self.flow.loops:
+            self._end_sums(state)
+
+    def _end_sums(self, state: State) -> None:
+        """Sums that are whole are so however many turns there were; and then what has
+        been multiplied is of no use.
+        """
+        data = state.data
+        self.machine.state = state
+        numbers = {n for t in data.registers.values() for n in np.unique(t.number)}
+        kinds = {n: self.book.kinds[n] for n in map(int, numbers)}
+        ended = {n: made for n, k in kinds.items() if (made := self._ended(k))}
+        if not ended:
+            return
+        new = np.arange(len(self.book.kinds) + len(ended), dtype=np.int32)
+        for number, made in ended.items():
+            new[number] = self.book.number(made)
+        registers = {
+            name: Tags(new[tags.number], tags.place)
+            for name, tags in data.registers.items()
+        }
+        is_all = all(n in ended for n, k in kinds.items() if isinstance(k, Result))
+        state.data = replace(data, registers=registers)
+        if is_all:
+            shared = Tags(
+                np.full_like(data.shared.number, UNKNOWN), data.shared.place * 0
+            )
+            via = {b: p for b, p in data.via.items() if b in self.accesses.resolves}
+            state.data = replace(state.data, shared=shared, turns={}, via=via)
+
+    def _ended(self, kind: Kind | None) -> Result | None:
+        """A sum that is whole, or what it starts from where nothing is added."""
+        if isinstance(kind, Element) and kind.array == self.statement.init:
+            kind = Result(kind.term, kind.size, (), frozenset({kind.array}))
+        if not isinstance(kind, Result) or not self.book.is_whole(kind.upto):
+            return None
+        return kind._replace(upto=ENDED)
+
+    def _is_general(self, data: Held, name: str) -> bool:
+        """Whether the turn is in all that is held of a sum."""
+        every = (data.shared, *data.registers.values())
+        numbers = {n for tags in every for n in np.unique(tags.number).tolist()}
+        reduced = self.statement.reduced
+        for number in numbers:
+            kind = self.book.kinds[number]
+            if isinstance(kind, Result) and name not in dict(kind.upto):
+                return False
+            if isinstance(kind, Element):
+                loops = self.book.loops(kind, np.zeros(1, np.int64))
+                if reduced in loops and name not in loops[reduced][0]:
+                    return False
+        return True
+
+    def _bounds(self, state: State) -> list[Term]:
+        return []
+
+    def _counters(
+        self, state: State, is_back: bool, live: set[str]
+    ) -> dict[str, Value]:
+        return {}
+
+    def key(self, state: State) -> bytes:
+        """All that is held."""
+        data = state.data
+        found = hashlib.sha256()
+        for name, tags in (("", data.shared), *sorted(data.registers.items())):
+            found.update(name.encode())
+            found.update(tags.number.tobytes() + tags.place.tobytes())
+        for array, term, index in data.stored:
+            found.update(f"{array} {term}".encode() + index.tobytes())
+        turns = sorted((n, t[""]) for n, t in data.turns.items())
+        found.update(f"{turns} {self._edges(state)}".encode())
+        return found.digest()
+
+    def matches(self, number: int, state: State) -> bool:
+        """Whether what arrives is what a listed state has."""
+        if len(self.first) > _MOST_STATES:
+            raise NotPlacedError("turns differ in what registers or shared memory hold")
+        key = number, self.key(state)
+        if self.first.setdefault(key, state.data) is state.data:
+            return True
+        stored, first = state.data.stored, self.first[key].stored
+        return len(stored) == len(first) and super().matches(number, state)
+
+    # Elements.
+
+    def is_skipped_by_none(self, indices: Indices, count: int, is_zero: bool) -> bool:
+        """Whether no element that is there is left out by a thread that rests; 0 may be
+        instead of it beyond the end of the sum.
+        """
+        rest = self.rest
+        if rest is None and self.machine.state.lanes is not None:
+            block = self.flow.block[self.machine.state.pc]
+            inside = self.flow.inside(self.apart)
+            rest = _Rest(self.way, [[]], self._past(block, self.apart, inside))
+        if rest is None:
+            return True
+        before, _ = self.accesses.along(indices, count)
+        there = [*self.accesses.valid(indices, count), *(before if is_zero else ())]
+        clause = [[*one, *there] for one in rest.clause]
+        if rest.edges is None:
+            return self.accesses.never(clause, rest.way)
+        return all(
+            self.accesses.never(clause, replace(rest.way, block=edge[0]), edge)
+            for edge in rest.edges
+        )
+
+    # Threads that part ways.
+
+    def skipped(self, state: State, region: Region) -> None:
+        """Blocks without loops, that nobody knows who goes, are gone by all: what is
+        there has to be so too in threads that go past.
+        """
+        block = self.flow.block[state.pc]
+        state.data.via = {**state.data.via, -1: -1}
+        if region.has_loops:
+            super().skipped(state, region)
+            return
+        start, rest = state.pc, self.rest
+        active = self.machine.every if state.lanes is None else state.lanes
+        before = {n: self._operand(n) for n in region.written}
+        inside = self.flow.inside(block)
+        unsure: dict[str, tuple[int, Tags]] = {}
+        written: set[str] = set()
+        for one in [b for b in reversed(self.flow.reached) if b in inside]:
+            past = self._past(one, block, inside)
+            self.rest = _Rest(self.way, [[]], past)
+            self._forget(state, unsure)
+            here = {n: t for n, (b, t) in unsure.items() if self._leads(block, b, one)}
+            state.data.registers.update(here)
+            code = range(one, self.flow.stop[one])
+            for pc in code:
+                state.pc, ins = pc, self.flow.code[pc]
+                state.data.told.pop(f"u{pc}.0", None)
+                if ins.parts[0] != "bra":
+                    self.execute(ins, active)
+                    self._lose(state, ins)
+            names = {n for pc in code for n in self.flow.code[pc].results}
+            for name in names & state.data.registers.keys():
+                tags = state.data.registers[name]
+                unsure.pop(name, None)
+                if name in written or not self._stands(tags, before[name]):
+                    unsure[name] = one, tags
+            written |= names
+        state.pc, self.rest = start, rest
+        self._forget(state, unsure)
+
+    def _lose(self, state: State, ins: Instruction) -> None:
+        """Its results are no numbers, unless it moves one."""
+        for name in ins.results:
+            is_move = ins.parts[0] == "mov" and len(ins.sources) == 1
+            value = self.machine.value(ins.operands[1]) if is_move else None
+            state.registers[name] = value if isinstance(value, np.ndarray) else None
+
+    def _leads(self, first: int, block: int, to: int) -> bool:
+        """Whether all ways from the end of a block to another lead through a third."""
+        found, pending = {block}, [*self.flow.next[first]]
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += self.flow.next[one]
+        return to not in found
+
+    def _past(self, block: int, first: int, inside: set[int]) -> list[tuple[int, int]]:
+        """Edges behind which a block is not reached, of those from which it was."""
+        leads = {block}
+        for one in self.flow.reached:
+            if one in inside | {first} and not leads.isdisjoint(self.flow.next[one]):
+                leads.add(one)
+        return [
+            (one, to)
+            for one in leads - {block}
+            for to in self.flow.next[one]
+            if to not in leads
+        ]
+
+    def _operand(self, name: str) -> Tags:
+        return self.moves.operand(name, self.machine.kernel.width(name) // 8)
+
+    def _stands(self, tags: Tags, before: Tags) -> bool:
+        """Whether it is in registers of threads that have gone another way too."""
+        number = int(tags.number.flat[0])
+        kind = self.book.kinds[number]
+        if not isinstance(kind, Element):
+            return False
+        whole = self.book.whole(tags, kind.size)
+        if (whole.number != number).any():
+            return False
+        is_zero = bool((before.number == ZERO).all())
+        return all(
+            self.is_skipped_by_none(self._indices(kind, at), 1, is_zero)
+            for at in whole.at.T
+        )
+
+    def _indices(self, kind: Element, at: np.ndarray) -> Indices:
+        of_threads = self.accesses.thread.facts.of_threads
+        return {
+            loop: terms.plus(term, of_threads(numbers))
+            for loop, (term, numbers) in self.book.loops(kind, at).items()
+        }
+
+    def _forget(self, state: State, names: Iterable[str]) -> None:
+        for name in state.data.registers.keys() & {*names}:
+            shape = state.data.registers[name].number.shape
+            unknown = np.full(shape, UNKNOWN, np.int32)
+            state.data.registers[name] = Tags(unknown, np.zeros(shape, np.int64))
+
+    def unknown(self, state: State, ins: Instruction) -> None:
+        """An instruction of which it is not known who executes it."""
+        state.data.told.pop(f"u{state.pc}.0", None)
+        access = self.accesses.found.get(state.pc)
+        if ins.parts[0] != "st" or access is None:
+            super().unknown(state, ins)
+            return
+        self.rest = _Rest(self.way, access.rests)
+        active = self.machine.every if state.lanes is None else state.lanes
+        self.execute(ins, active)
+        self.rest = None
+
+    # Results.
+
+    def _put(self, ins: Instruction, tags: Tags, lanes: np.ndarray) -> None:
+        """A store to an output: each result that is there, and nothing else."""
+        pc, way = self.machine.state.pc, self.way
+        found = self.accesses.indices(pc, way)
+        if found is None:
+            raise Misplaced("a store to what is not known")
+        array, indices = found
+        count = self.addresses.count(ins, array)
+        if not self.is_skipped_by_none(indices, count, True):
+            raise Misplaced(f"elements of {array} that are not stored")
+        runs = self.accesses.found[pc].runs
+        for place, (loop, index) in enumerate(indices.items()):
+            more = count - 1 if place == len(indices) - 1 else 0
+            last = terms.plus(index, terms.number(more))
+            beyond = terms.minus(last, self.accesses.extent(loop))
+            for outside in (terms.opposite(index), beyond):
+                if not self.accesses.never([[*one, outside] for one in runs], way):
+                    raise Misplaced(f"elements of {array} beyond its end")
+        size = self.statement.arrays[array].bytes
+        super()._put(ins, self._results(tags, indices, size), lanes)
+
+    def _results(self, tags: Tags, indices: Indices, size: int) -> Tags:
+        """Where nothing is added, what a sum starts from is a result."""
+        book, is_zero = self.book, bool((tags.number == ZERO).all())
+        kind = book.kinds[int(tags.number.flat[0])]
+        if (tags.number == tags.number.flat[0]).all() and (made := self._ended(kind)):
+            return tags._replace(number=np.full_like(tags.number, book.number(made)))
+        if not is_zero or self.statement.init or not self._is_ended({"": 0}):
+            return tags
+        loops = {n: self.accesses.numbers(t) for n, t in indices.items()}
+        term, index = book.result(loops)
+        count = tags.number.shape[1] * book.grain
+        made = Result(term, size, (), frozenset())
+        return self.addresses.bytes(book.number(made), index * size, count)
+
+    def end(self, state: State) -> None:
+        """All threads end."""
+        try:
+            super().end(state)
+        except Misplaced as error:
+            raise NotPlacedError(f"{error}") from None

@@ -1,0 +1,145 @@
+"""Results of arrays whose sizes are known at run time only: placed for all sizes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from placed_cases import restated, verdict
+
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.checker.check import check
+from alcop_mlir.checker.form.open_statement import read_open_statement
+from alcop_mlir.compilation.certification import launched_kernels
+from alcop_mlir.errors import CertificateError, NotPlacedError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import CASES, Case, open_matmul
+
+SMALL = "block=32,32,32 warp=16,16 stages=2,1"
+PLAIN = open_matmul("nn", SMALL)
+SUMS = Case(
+    "sums from 0",
+    """
+func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>)
+    -> tensor<?x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %i = linalg.fill ins(%zero : f32) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %o = linalg.matmul ins(%a, %b : tensor<?x?xf16>, tensor<?x?xf16>)
+    outs(%i : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %o : tensor<?x?xf32>
+}
+""",
+    SMALL,
+)
+BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
+
+
+@pytest.mark.parametrize("name", [BY_COPIES, BY_ELEMENTS])
+@pytest.mark.parametrize(
+    "case",
+    [
+        PLAIN,
+        CASES[3],  # of known rows and columns
+        SUMS,
+        open_matmul("nt", SMALL),
+        open_matmul("nn", SMALL, relu=True),
+        open_matmul("nn", "block=32,32,32 warp=16,16 stages=3,2"),
+    ],
+    ids=lambda one: one.name,
+)
+def test_results_of_open_sizes_are_placed(case: Case, name: str) -> None:
+    report = verdict(case, case.ptx, name)
+    assert report.verdict == "proven", report.misplaced
+    assert report.certificate is not None
+    check(case.ptx, report.certificate)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # What a sum starts from: rows beyond the end, columns left out.
+        ("setp.ge.s64 %p1, %rd22, %rd61;", "setp.gt.s64 %p1, %rd22, %rd61;"),
+        ("or.b64 %rd24, %rd23, 1;", "or.b64 %rd24, %rd23, 15;"),
+        # Rows that are copied; where the sum ends; half of what is copied.
+        ("add.s64 %rd192, %rd31, -1;", "add.s64 %rd192, %rd31, -2;"),
+        ("setp.gt.s64 %p10, %rd5, %rd14;", "setp.ge.s64 %p10, %rd5, %rd14;"),
+        ("setp.gt.s64 %p11, %rd76, %rd12;", "setp.ge.s64 %p11, %rd76, %rd12;"),
+        ("selp.b32 %r17, 16, 0, %p12;", "selp.b32 %r17, 8, 0, %p12;"),
+        ("selp.b32 %r80, %r79, 0, %p21;", "selp.b32 %r80, %r79, 16, %p21;"),
+        # The tile of another turn, or of other rows.
+        ("[%rd132+64]", "[%rd132+128]"),
+        ("shl.b64 %rd35, %rd4, 6;", "shl.b64 %rd35, %rd4, 5;"),
+        ("add.s64 %rd46, %rd124, 6144;", "add.s64 %rd46, %rd124, 7168;"),
+        ("add.s64 %rd78, %rd77, %rd15;", "add.s64 %rd78, %rd77, %rd16;"),
+        # A turn too few or too many.
+        ("setp.lt.s64 %p18, %rd199, %rd204;", "setp.le.s64 %p18, %rd199, %rd204;"),
+        ("setp.lt.s64 %p24, %rd200, %rd5;", "setp.lt.s64 %p24, %rd200, %rd34;"),
+        ("and.b64 %rd34, %rd102, -64;", "and.b64 %rd34, %rd102, -128;"),
+        # Another element, another row; rows left out, and beyond the end.
+        ("selp.b32 %r106, %r130, %r132, %p28;", "selp.b32 %r106, %r132, %r130, %p28;"),
+        ("mul.lo.s64 %rd171, %rd58, %rd4;", "mul.lo.s64 %rd171, %rd22, %rd4;"),
+        ("setp.ge.s64 %p29, %rd58, %rd61;", "setp.gt.s64 %p29, %rd58, %rd61;"),
+        ("or.b64 %rd170, %rd59, 3;", "or.b64 %rd170, %rd59, 15;"),
+        ("setp.ge.s64 %p30, %rd170, %rd4;", "setp.ge.s64 %p30, %rd170, %rd5;"),
+        ("setp.lt.s64 %p27, %rd169, 32;", "setp.lt.s64 %p27, %rd169, 31;"),
+        ("or.pred %p31, %p29, %p30;", "and.pred %p31, %p29, %p30;"),
+        # Tiles of the blocks.
+        ("mul.wide.u32 %rd15, %r12, 32;", "mul.wide.u32 %rd15, %r12, 16;"),
+        ("mul.wide.u32 %rd15, %r12, 32;", "mul.wide.u32 %rd15, %r14, 32;"),
+        ("add.s64 %rd67, %rd65, 31;", "add.s64 %rd67, %rd65, 63;"),
+    ],
+)
+def test_kernels_that_compute_something_else_are_not_placed(old: str, new: str) -> None:
+    old, new = (one.replace(" %", " \t%", 1) for one in (old, new))
+    text = PLAIN.ptx.replace(old, new, 1)
+    assert text != PLAIN.ptx
+    assert verdict(PLAIN, text, BY_COPIES).verdict != "proven"
+
+
+@pytest.fixture(scope="module")
+def proven() -> dict[str, Any]:
+    found = verdict(SUMS, SUMS.ptx, BY_COPIES).certificate
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("extents", "k"), [[1, ["N"]]]),
+        (("extents", "m"), [[1, ["M"]], [1, []]]),
+        (("extents", "k"), [[8, ["K"]]]),
+        (("lhs",), "f_matmul_rows16_param_1"),
+        (("order",), "nm"),
+    ],
+)
+def test_another_statement_is_refused(
+    proven: dict[str, Any], path: tuple[Any, ...], value: Any
+) -> None:
+    check(SUMS.ptx, proven)
+    with pytest.raises(CertificateError):
+        check(SUMS.ptx, restated(proven, path, value))
+
+
+def test_results_are_not_placed_where_accesses_are_not_bounded(
+    proven: dict[str, Any],
+) -> None:
+    unbounded = sealed({**proven, "bounds": None})
+    with pytest.raises(NotPlacedError, match="accesses are not bounded"):
+        check(SUMS.ptx, unbounded)
+
+
+def test_elements_of_an_array_lie_one_behind_the_other() -> None:
+    (stated,) = {
+        one.stated for one in launched_kernels(SUMS.bundle) if one.name == BY_COPIES
+    }
+    value = json.loads(stated)
+    assert read_open_statement(value).reduced == "k"
+    array = value["arrays"][value["lhs"]]
+    array[1][0] = [[1, ["K"]], [8, []]]
+    with pytest.raises(CertificateError, match="elements with gaps"):
+        read_open_statement(value)
