@@ -165,9 +165,22 @@ def other_start(text: str) -> str:
     return text.replace(first, first.replace("[%rd66]", "[%rd66+256]"), 1)
 
 
+def added_again(text: str) -> str:
+    """A result that is stored, loaded, and added once more."""
+    store = re.search(r"st\.global\.v4\.b32 \t\[(%rd\d+)\], \{([^}]*)\};", text)
+    assert store is not None
+    first, second, third, _ = store[2].split(", ")
+    more = f"""
+\tld.global.b32 {second}, [{store[1]}];
+\tadd.f32 {third}, {first}, {second};
+\tst.global.b32 [{store[1]}], {third};"""
+    return text.replace(store[0], store[0] + more, 1)
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        added_again,
         shifted_row,
         other_swizzle,
         exchanged_halves,

@@ -20,6 +20,7 @@ from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     ZERO,
     Book,
+    Element,
     Whole,
     chosen,
 )
@@ -310,6 +311,8 @@ class Moves:
             found = Tags(shared.number[granules], shared.place[granules])
         elif "global" in ins.parts:
             found = self.addresses.loaded(ins.operands[1], size * len(names))
+            if found is not None and self._is_stored(found):
+                found = None
         if found is None or size < self.grain or (found.number == UNKNOWN).all():
             return [None] * len(names)
         many = [max(self.machine.kernel.width(n) // 8, size) for n in names]
@@ -320,6 +323,12 @@ class Moves:
             return [None] * len(names)
         wide = zip(parts, many, strict=True)
         return [widened(t, n // self.grain) if t else None for t, n in wide]
+
+    def _is_stored(self, tags: Tags) -> bool:
+        """Whether it is of an array to which results have been stored."""
+        stored = {array for array, *_ in self.machine.state.data.stored}
+        kinds = [self.book.kinds[n] for n in np.unique(tags.number)] if stored else []
+        return any(isinstance(k, Element) and k.array in stored for k in kinds)
 
     def _split(self, tags: Tags, sizes: list[int]) -> list[Tags | None]:
         at = np.cumsum([max(s // self.grain, 1) for s in sizes])[:-1]
