@@ -22,16 +22,15 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Way
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
-from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
+from alcop_mlir.checker.placed.open_book import OpenBook
 from alcop_mlir.checker.placed.open_cover import OpenCover
+from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     ZERO,
     Element,
-    Kind,
     Misplaced,
-    Result,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
@@ -81,6 +80,7 @@ class OpenPlacing(Placing):
         self.moves = OpenMoves(*here, addresses=self.addresses)
         self.tiles = Tiles(self.moves)
         self.cover = OpenCover(self.book, accesses)
+        self.sums = OpenSums(self.book, accesses)
 
     # Facts.
 
@@ -190,61 +190,24 @@ class OpenPlacing(Placing):
         """At a head, or behind loops: symbols get other meanings."""
         super().turned(state, is_back)
         data, name = state.data, f"n{state.pc}"
-        if is_back and name in data.turns and self._is_general(data, name):
+        if is_back and name in data.turns and self.sums.name_turn(data, name):
             turns = {n: t for n, t in data.turns.items() if n != name}
             state.data = replace(data, turns=turns)
         if state.pc not in self.flow.loops:
-            self._end_sums(state)
+            self._end(state)
 
-    def _end_sums(self, state: State) -> None:
-        """Sums that are whole are so however many turns there were; and then what has
-        been multiplied is of no use.
+    def _end(self, state: State) -> None:
+        """Sums that are whole are so however many turns there were, and what has been
+        multiplied is of no use then.
         """
-        data = state.data
-        self.machine.state = state
-        numbers = {n for t in data.registers.values() for n in np.unique(t.number)}
-        kinds = {n: self.book.kinds[n] for n in map(int, numbers)}
-        ended = {n: made for n, k in kinds.items() if (made := self._ended(k))}
-        if not ended:
-            return
-        new = np.arange(len(self.book.kinds) + len(ended), dtype=np.int32)
-        for number, made in ended.items():
-            new[number] = self.book.number(made)
-        registers = {
-            name: Tags(new[tags.number], tags.place)
-            for name, tags in data.registers.items()
-        }
-        is_all = all(n in ended for n, k in kinds.items() if isinstance(k, Result))
+        self.machine.state, data = state, state.data
+        registers, is_all = self.sums.ended(data.registers)
         state.data = replace(data, registers=registers)
         if is_all:
-            shared = Tags(
-                np.full_like(data.shared.number, UNKNOWN), data.shared.place * 0
-            )
+            shape = data.shared.number.shape
+            shared = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
             via = {b: p for b, p in data.via.items() if b in self.accesses.resolves}
             state.data = replace(state.data, shared=shared, turns={}, via=via)
-
-    def _ended(self, kind: Kind | None) -> Result | None:
-        """A sum that is whole, or what it starts from where nothing is added."""
-        if isinstance(kind, Element) and kind.array == self.statement.init:
-            kind = Result(kind.term, kind.size, (), frozenset({kind.array}))
-        if not isinstance(kind, Result) or not self.book.is_whole(kind.upto):
-            return None
-        return kind._replace(upto=ENDED)
-
-    def _is_general(self, data: Held, name: str) -> bool:
-        """Whether the turn is in all that is held of a sum."""
-        every = (data.shared, *data.registers.values())
-        numbers = {n for tags in every for n in np.unique(tags.number).tolist()}
-        reduced = self.statement.reduced
-        for number in numbers:
-            kind = self.book.kinds[number]
-            if isinstance(kind, Result) and name not in dict(kind.upto):
-                return False
-            if isinstance(kind, Element):
-                loops = self.book.loops(kind, np.zeros(1, np.int64))
-                if reduced in loops and name not in loops[reduced][0]:
-                    return False
-        return True
 
     def _bounds(self, state: State) -> list[Term]:
         return []
@@ -286,8 +249,7 @@ class OpenPlacing(Placing):
         rest = self.rest
         if rest is None and self.machine.state.lanes is not None:
             block = self.flow.block[self.machine.state.pc]
-            inside = self.flow.inside(self.apart)
-            rest = _Rest(self.way, [[]], self._past(block, self.apart, inside))
+            rest = _Rest(self.way, [[]], self.flow.past(self.apart, block))
         if rest is None:
             return True
         before, _ = self.accesses.along(indices, count)
@@ -318,10 +280,13 @@ class OpenPlacing(Placing):
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
-            past = self._past(one, block, inside)
-            self.rest = _Rest(self.way, [[]], past)
+            self.rest = _Rest(self.way, [[]], self.flow.past(block, one))
             self._forget(state, unsure)
-            here = {n: t for n, (b, t) in unsure.items() if self._leads(block, b, one)}
+            here = {
+                n: t
+                for n, (b, t) in unsure.items()
+                if self.flow.is_between(block, b, one)
+            }
             state.data.registers.update(here)
             code = range(one, self.flow.stop[one])
             for pc in code:
@@ -346,29 +311,6 @@ class OpenPlacing(Placing):
             is_move = ins.parts[0] == "mov" and len(ins.sources) == 1
             value = self.machine.value(ins.operands[1]) if is_move else None
             state.registers[name] = value if isinstance(value, np.ndarray) else None
-
-    def _leads(self, first: int, block: int, to: int) -> bool:
-        """Whether all ways from the end of a block to another lead through a third."""
-        found, pending = {block}, [*self.flow.next[first]]
-        while pending:
-            one = pending.pop()
-            if one not in found:
-                found.add(one)
-                pending += self.flow.next[one]
-        return to not in found
-
-    def _past(self, block: int, first: int, inside: set[int]) -> list[tuple[int, int]]:
-        """Edges behind which a block is not reached, of those from which it was."""
-        leads = {block}
-        for one in self.flow.reached:
-            if one in inside | {first} and not leads.isdisjoint(self.flow.next[one]):
-                leads.add(one)
-        return [
-            (one, to)
-            for one in leads - {block}
-            for to in self.flow.next[one]
-            if to not in leads
-        ]
 
     def _operand(self, name: str) -> Tags:
         return self.moves.operand(name, self.machine.kernel.width(name) // 8)
@@ -434,21 +376,7 @@ class OpenPlacing(Placing):
                 if not self.accesses.never([[*one, outside] for one in runs], way):
                     raise Misplaced(f"elements of {array} beyond its end")
         size = self.statement.arrays[array].bytes
-        super()._put(ins, self._results(tags, indices, size), lanes)
-
-    def _results(self, tags: Tags, indices: Indices, size: int) -> Tags:
-        """Where nothing is added, what a sum starts from is a result."""
-        book, is_zero = self.book, bool((tags.number == ZERO).all())
-        kind = book.kinds[int(tags.number.flat[0])]
-        if (tags.number == tags.number.flat[0]).all() and (made := self._ended(kind)):
-            return tags._replace(number=np.full_like(tags.number, book.number(made)))
-        if not is_zero or self.statement.init or not self._is_ended({"": 0}):
-            return tags
-        loops = {n: self.accesses.numbers(t) for n, t in indices.items()}
-        term, index = book.result(loops)
-        count = tags.number.shape[1] * book.grain
-        made = Result(term, size, (), frozenset())
-        return self.addresses.bytes(book.number(made), index * size, count)
+        super()._put(ins, self.sums.results(tags, indices, size), lanes)
 
     def end(self, state: State) -> None:
         """All threads end."""

@@ -153,6 +153,34 @@ class Flow:
                 pending += self.next[one]
         return found
 
+    def past(self, first: int, block: int) -> list[tuple[int, int]]:
+        """Edges on ways from the end of a first block until all meet, behind which
+        another is not reached, of blocks from which it was; without loops.
+        """
+        inside = self.inside(first) | {first}
+        leads = {block}
+        for one in self.reached:
+            if one in inside and not leads.isdisjoint(self.next[one]):
+                leads.add(one)
+        return [
+            (one, to)
+            for one in leads - {block}
+            for to in self.next[one]
+            if to not in leads
+        ]
+
+    def is_between(self, first: int, block: int, to: int) -> bool:
+        """Whether all ways from the end of a first block lead to another through a
+        third.
+        """
+        found, pending = {block}, [*self.next[first]]
+        while pending:
+            one = pending.pop()
+            if one not in found:
+                found.add(one)
+                pending += self.next[one]
+        return to not in found
+
     def region(self, block: int) -> Region:
         """From the end of a block on."""
         if block not in self._regions:
