@@ -15,6 +15,9 @@ in the certificate, and only gone through here. By room:
              multiply: is each access to global memory inside of its array
     placed   on the ways of `walk`: is each result made of the right elements
 
+Where results are followed, the ways of `walk` are gone once more, and cells are not
+looked at: there it is known of more threads than of listed states who accesses them.
+
 There are two walks, as what one needs the other has to leave out. Shared memory asks
 for all threads at once and for ways that are told apart: slots are numbers, cells are
 in one state, and what orders nothing is gone over. Accesses to global memory stand in

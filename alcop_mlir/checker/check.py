@@ -20,6 +20,7 @@ import numpy as np
 from alcop_mlir.checker.bounds.accesses import check_bounds
 from alcop_mlir.checker.form.certificate import Certificate, Head, read_certificate
 from alcop_mlir.checker.form.open_statement import OpenStatement
+from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts, is_bounded
 from alcop_mlir.checker.logic.terms import Term
@@ -41,7 +42,7 @@ from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.ptx.flow import Flow
-from alcop_mlir.checker.ptx.text import read_kernel
+from alcop_mlir.checker.ptx.text import Kernel, read_kernel
 from alcop_mlir.checker.walk import Walk
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
@@ -65,7 +66,35 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
     if kernel.threads not in (0, given.threads):
         raise CertificateError("the certificate is for another number of threads")
     _check_layout(given, kernel.shared)
-    machine = Machine(
+    machine = _machine(given, kernel)
+    if machine.grain != given.cell_bytes:
+        raise CertificateError("the certificate has cells of another size")
+    found = _Check(given, machine)
+    met = {*found.run()}
+    stated, seen = given.placed, None
+    if isinstance(stated, OpenStatement):
+        if given.bounds is None or given.bounds.by_numbers:
+            raise NotPlacedError("accesses are not bounded")
+        seen = Accesses(stated)
+    if given.bounds is not None:
+        task = (kernel, found.flow, given.threads, given.bounds, given.answers)
+        if check_bounds(*task, seen):
+            machine.assumed.add(NO_WRAP)
+    if stated is not None:
+        other = _machine(given, kernel)
+        met |= {*_Check(given, other, stated, seen).run()}
+        machine.assumed |= other.assumed
+    if machine.assumed - {*given.assumes}:
+        raise CertificateError("the certificate does not say what it assumes")
+    if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
+        raise CertificateError("the certificate is wrong about freshness")
+    if found.ends != given.ends:
+        raise CertificateError("the certificate is wrong about the end of loops")
+    return tuple(sorted(met))
+
+
+def _machine(given: Certificate, kernel: Kernel) -> Machine:
+    return Machine(
         kernel,
         given.threads,
         given.shared_bytes,
@@ -74,24 +103,6 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
         given.steady,
         Facts(given.answers),
     )
-    if machine.grain != given.cell_bytes:
-        raise CertificateError("the certificate has cells of another size")
-    found = _Check(given, machine)
-    if isinstance(given.placed, OpenStatement):
-        found.open(given.placed)
-    met = found.run()
-    if given.bounds is not None and not isinstance(given.placed, OpenStatement):
-        promised = given.bounds
-        task = (kernel, found.flow, given.threads, promised, given.answers)
-        if check_bounds(*task):
-            machine.assumed.add(NO_WRAP)
-    if machine.assumed - {*given.assumes}:
-        raise CertificateError("the certificate does not say what it assumes")
-    if all(len(ages) == 1 for ages in machine.ages.values()) != given.fresh:
-        raise CertificateError("the certificate is wrong about freshness")
-    if found.ends != given.ends:
-        raise CertificateError("the certificate is wrong about the end of loops")
-    return met
 
 
 def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> None:
@@ -109,14 +120,28 @@ def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> Non
 
 
 class _Check:
-    """One check; `waiting` are listed states that were met, with what they hold."""
+    """One check; `waiting` are listed states that were met, with what they hold.
 
-    def __init__(self, given: Certificate, machine: Machine):
+    placed: results are followed, as this says; what is in cells of shared memory, and
+            who may access them, is not, which another check does
+    seen:   where sizes are open, of which elements accesses are
+    """
+
+    def __init__(
+        self,
+        given: Certificate,
+        machine: Machine,
+        placed: Statement | None = None,
+        seen: Accesses | None = None,
+    ):
         self.given, self.machine = given, machine
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
-        if given.placed is not None and not isinstance(given.placed, OpenStatement):
-            machine.placing = Placing(machine, self.flow, given.placed)
+        if isinstance(placed, OpenStatement):
+            assert seen is not None
+            machine.placing = OpenPlacing(machine, self.flow, placed, seen)
+        elif placed is not None:
+            machine.placing = Placing(machine, self.flow, placed)
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
@@ -138,18 +163,6 @@ class _Check:
             for name in head.truths:
                 limit(f"h{head.pc}.{name}", 0, 1)
 
-    def open(self, stated: OpenStatement) -> None:
-        """Accesses to global memory first: which elements they are of."""
-        given, promised = self.given, self.given.bounds
-        if promised is None or promised.by_numbers:
-            raise NotPlacedError("accesses are not bounded")
-        seen = Accesses(stated)
-        task = (self.machine.kernel, self.flow, given.threads, promised, given.answers)
-        if check_bounds(*task, seen):
-            self.machine.assumed.add(NO_WRAP)
-        self.machine.placing = OpenPlacing(self.machine, self.flow, stated, seen)
-        self.walk.matters = set(range(self.flow.end))
-
     @property
     def ends(self) -> bool:
         """Whether all loops end."""
@@ -157,8 +170,10 @@ class _Check:
 
     def run(self) -> tuple[int, ...]:
         """Goes from the entry, and from each state that is met for the first time."""
-        cells = Cells(self.given.shared_bytes // self.machine.grain + 1)
-        placing = self.machine.placing
+        placing, count = self.machine.placing, 1
+        if placing is None:
+            count += self.given.shared_bytes // self.machine.grain
+        cells = Cells(count)
         data = Held() if placing is None else placing.start()
         self.walk.run(State(0, {}, cells, data=data))
         while self.waiting:
@@ -178,16 +193,19 @@ class _Check:
             placing.turned(state, state.previous in blocks)
         self._count(state, state.previous in blocks)
         heads, cells = self.given.heads, state.cells
-        digests = state.pc, cells.digest(), cells.sources_digest()
+        digests = cells.digest(), cells.sources_digest()
         here = b"" if placing is None else placing.key(state)
 
         misses: list[int] = []
 
         def fits(number: int) -> bool:
             head = heads[number]
-            if (head.pc, head.cells_sha256, head.sources_sha256) != digests:
+            if head.pc != state.pc or any(
+                state.turns.get(h) != t for h, t in head.turns.items()
+            ):
                 return False
-            if not self._has_sources(number, head, state):
+            has_cells = digests == (head.cells_sha256, head.sources_sha256)
+            if placing is None and not (has_cells and self._has_sources(number, state)):
                 return False
             sums = self._sums(head, state) if self._covers(head, state) else None
             if sums is None or not self._are_known((number, here), sums):
@@ -230,10 +248,8 @@ class _Check:
             lost |= set() if is_back else {name}
             sources.renamed(cells, {name: {name: 1, "": -1}}, lost)
 
-    def _has_sources(self, number: int, head: Head, state: State) -> bool:
-        """Whether turns and sources are those of the listed state: what came first."""
-        if any(state.turns.get(h) != t for h, t in head.turns.items()):
-            return False
+    def _has_sources(self, number: int, state: State) -> bool:
+        """Whether sources are those of the listed state: what came first."""
         cells = state.cells
         first = self.cells.get(number, (cells.source, cells.place))
         return all(map(np.array_equal, first, (cells.source, cells.place)))
@@ -355,9 +371,9 @@ class _Check:
     def _listed(self, head: Head, state: State, sums: dict[str, Mixed]) -> State:
         """The listed state, with numbers and cells of one that it covers."""
         registers: dict[str, Any] = {n: state.registers[n] for n in head.numbers}
-        registers |= sums
+        registers |= {n: self.machine.interned(v) for n, v in sums.items()}
         for name, (term, low, high) in head.terms.items():
-            registers[name] = Same(term, low, high)
+            registers[name] = self.machine.interned(Same(term, low, high))
         for name, true in head.truths.items():
             registers[name] = Holds(true, _opposite(true))
         facts = list(head.facts)
@@ -369,7 +385,8 @@ class _Check:
             head.pc, registers, cells, facts, turns=turns, made=known, data=data
         )
         if self.machine.placing is not None:
-            found.registers = {**data.kept, **registers}
+            kept = {n: self.machine.interned(v) for n, v in data.kept.items()}
+            found.registers = {**kept, **registers}
             found.made = known.union(*map(symbols_of, data.kept.values()))
             self.machine.placing.pinned(found)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import re
 import sys
@@ -275,6 +276,17 @@ def test_wrong_results_have_an_error_of_their_own() -> None:
     found["placed"]["extents"]["k"] = 288
     with pytest.raises(NotPlacedError):
         check(PLAIN.ptx, sealed(found))
+
+
+def test_shared_memory_is_looked_at_where_results_are_followed() -> None:
+    """A certificate for the same kernel without a barrier: all results are placed."""
+    found = placed()
+    text = PLAIN.ptx.replace("bar.sync \t0;", "", 1)
+    assert text != PLAIN.ptx
+    found["ptx_sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    with pytest.raises(CertificateError) as raised:
+        check(text, sealed(found))
+    assert not isinstance(raised.value, NotPlacedError)
 
 
 def launched(found: dict[str, Any]) -> None:

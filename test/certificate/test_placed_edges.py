@@ -37,6 +37,8 @@ TILES = matmul("nn", 64, 64, 64, "block=32,32,32 warp=16,16 stages=2,1")
 SINGLE = matmul("nn", 33, 71, 40, "block=32,64,32 warp=16,32 stages=2,1")
 # So in a loop: registers hold elements of some rows, and 0 before the first turn.
 LOOP = matmul("nn", 40, 65, 643, "block=32,32,32 warp=16,16 stages=4,2")
+# Rows that some threads read from shared memory, with barriers of warps.
+WARPS = matmul("nn", 45, 66, 702, "block=128,64,32 warp=32,64 stages=2,1")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,7 @@ LOOP = matmul("nn", 40, 65, 643, "block=32,32,32 warp=16,16 stages=4,2")
         EDGES,
         SINGLE,
         LOOP,
+        WARPS,
         TILES,
         matmul("nt", 50, 40, 100, "block=32,32,32 warp=16,16 stages=3,2"),
         matmul("nn", 33, 71, 41, "block=32,64,32 warp=16,32 stages=2,1"),
@@ -81,6 +84,9 @@ def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
         (SINGLE, "gt.u64 %p27, %rd128, %rd9;", "ge.u64 %p27, %rd9, %rd128;"),
         (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 69;"),
         (SINGLE, "gt.s64 %p33, %rd82, 70;", "gt.s64 %p33, %rd82, 71;"),
+        (WARPS, "gt.u64 %p53, %rd97, 44;", "gt.u64 %p53, %rd97, 0;"),
+        (WARPS, "gt.u64 %p51, %rd39, 64;", "gt.u64 %p51, %rd39, 62;"),
+        (WARPS, "{%r53, %r54}, [%rd104+576];", "{%r53, %r54}, [%rd104+288];"),
         # Rows of A and a column of B in all turns, and where the sum ends.
         (LOOP, "lt.u64 %p17, %rd34, 25;", "lt.u64 %p17, %rd34, 26;"),
         (LOOP, "lt.s64 %p18, %rd37, 1;", "lt.s64 %p18, %rd37, 2;"),

@@ -32,10 +32,10 @@ class Machine(Registers):
         """The instruction in some threads."""
         if self.state.made and self.fresh in self.state.made:
             self.forget(self.fresh)
-        if ins.acts:
-            self._act(ins, lanes)
         if self.placing is not None:
             self.placing.execute(ins, lanes)
+        elif ins.acts:
+            self._act(ins, lanes)
         written = ins.results
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):

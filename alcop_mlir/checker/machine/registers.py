@@ -13,6 +13,7 @@ from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.checker.machine.arithmetic import (
     Holds,
+    Mixed,
     Same,
     Unknown,
     Value,
@@ -62,6 +63,7 @@ class Registers:
         self.assumed: set[str] = set()
         self.lane = np.arange(threads, dtype=np.uint64)
         self._arrays: dict[bytes, np.ndarray] = {}
+        self._values: dict[Any, Value] = {}
         self._fresh = [f"u{pc}" for pc in range(len(kernel.code) + 1)]
         self._known: dict[Any, tuple[list[Value], Value, bool]] = {}
         none = self.constant(0)
@@ -124,8 +126,18 @@ class Registers:
         return self._arrays.setdefault(lanes.tobytes(), lanes)
 
     def interned(self, value: Value) -> Value:
-        """With one object for equal numbers of threads."""
-        return self.numbers(value) if isinstance(value, np.ndarray) else value
+        """One object for equal values, so that what is made of them is made once."""
+        if isinstance(value, np.ndarray):
+            return self.numbers(value)
+        if isinstance(value, Same):
+            key: Any = (terms.frozen(value.term), value.low, value.high)
+        elif isinstance(value, Mixed):
+            parts = sorted((s, c.tobytes()) for s, c in value.parts.items())
+            limits = value.low, value.high, value.width
+            key = (*limits, value.constant.tobytes(), *parts)
+        else:
+            return value
+        return self._values.setdefault(key, value)
 
     def constant(self, value: int) -> np.ndarray:
         """The same number in all threads."""

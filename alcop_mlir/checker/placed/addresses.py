@@ -41,7 +41,10 @@ class Addresses:
         offset = integer((found[2] or found[3] or "0").replace(" ", ""))
         names = list(value.parts)
         rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
-        kinds, which = np.unique(rows, axis=1, return_inverse=True)
+        if (rows == rows[:, :1]).all():  # as where all threads have one tile
+            kinds, which = rows[:, :1], np.zeros(rows.shape[1], np.int64)
+        else:
+            kinds, which = np.unique(rows, axis=1, return_inverse=True)
         turns = self.machine.state.data.turns
         every = [
             terms.replaced(dict(zip(names, column.tolist(), strict=True)), turns)

@@ -234,13 +234,18 @@ class Book:
         self, every: Iterable[Tags], values: Mapping[str, Term], lost: set[str]
     ) -> list[Tags]:
         """Tags with other terms for symbols; unknown where one names a lost one."""
+        every = list(every)
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
-        for number, kind in enumerate(list(self.kinds)):
+        is_there = np.zeros(len(self.kinds), bool)
+        for tags in every:
+            is_there[tags.number] = True
+        for number in np.flatnonzero(is_there).tolist():
+            kind = self.kinds[number]
             if kind is not None:
                 new[number], more[number] = self._renamed(kind, values, lost)
         if not more.any() and (new == np.arange(len(new))).all():
-            return list(every)
+            return every
         found = [(new[t.number], t.place + more[t.number]) for t in every]
         return [Tags(n, np.where(n == UNKNOWN, 0, p)) for n, p in found]
 
