@@ -34,7 +34,8 @@ class Held:
     given:  facts with which the way began
     bounds: what the turn before says of how many there are, where it went on
     blocks: those that are here
-    told:   numbers in each block and thread, where registers do not say them
+    told:   numbers in each block, turn and thread, where registers do not say them
+    is_own: whether no other state has these tags of shared memory
     via:    by block where ways meet, from which one this way has come
     """
 
@@ -48,8 +49,10 @@ class Held:
     blocks: np.ndarray = field(default_factory=lambda: np.ones((1, 1, 1), bool))
     told: dict[str, np.ndarray] = field(default_factory=dict)
     via: dict[int, int] = field(default_factory=dict)
+    is_own: bool = False
 
     def __copy__(self) -> Held:
         """One that changes apart."""
+        self.is_own = False
         own = {"registers": dict(self.registers), "told": dict(self.told)}
         return replace(self, given=list(self.given), **own)

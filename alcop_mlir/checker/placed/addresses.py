@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.machine.arithmetic import Unknown
+from alcop_mlir.checker.machine.arithmetic import Mixed, Unknown, Value
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.mixed import mixed
 from alcop_mlir.checker.placed.blocks import Blocks, NotKnown
@@ -23,22 +23,35 @@ class Addresses:
 
     def __init__(self, machine: Machine, book: Book, blocks: Blocks):
         self.machine, self.book, self.blocks = machine, book, blocks
+        self._known: dict[Any, tuple[Value, np.ndarray, np.ndarray]] = {}
 
     def loaded(self, operand: str, count: int) -> Tags | None:
         """Bytes of global memory."""
-        found = self._places(operand)
-        return None if found is None else self._bytes(*found, count)
-
-    def _places(self, operand: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of global memory: of each thread a kind of element, and the byte of it."""
         found = PLACE.fullmatch(operand)
         if found is None or found[1] not in self.machine.state.registers:
             return None
+        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
         try:
-            value = mixed(self.machine.value(found[1]), 64, self.machine.threads)
+            numbers, starts = self._places(self.machine.value(found[1]))
         except Unknown:
             return None
-        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
+        return self._bytes(numbers, starts + offset, count)
+
+    def _places(self, address: Value) -> tuple[np.ndarray, np.ndarray]:
+        """Of each thread a kind of element, and the byte of it; once of one value."""
+        data = self.machine.state.data
+        key = id(address), *((n, terms.frozen(t)) for n, t in data.turns.items())
+        if key not in self._known:
+            value = mixed(address, 64, self.machine.threads)
+            found = self._found(value)
+            names = terms.inside({s: 1 for s in value.parts if not is_turn(s)})
+            if (found[0] == UNKNOWN).any() or not names.isdisjoint(data.told):
+                return found
+            # With the value, so that it keeps its id.
+            self._known[key] = address, *found
+        return self._known[key][1:]
+
+    def _found(self, value: Mixed) -> tuple[np.ndarray, np.ndarray]:
         names = list(value.parts)
         rows = np.array([value.parts[n] for n in names]).reshape(len(names), -1)
         if (rows == rows[:, :1]).all():  # as where all threads have one tile
@@ -53,7 +66,7 @@ class Addresses:
         more = np.array([term.pop("", 0) for term in every], np.int64)
         numbers = np.array([self._pointed(term) for term in every], np.int32)
         which = np.asarray(which).ravel()
-        return numbers[which], value.constant + offset + more[which]
+        return numbers[which], value.constant + more[which]
 
     def _pointed(self, term: terms.Term) -> int:
         """The kind of element at an address, without the number that is added.

@@ -60,6 +60,8 @@ class Moves:
         lane = np.arange(self.threads) % WARP
         self._lane, self._warp = lane, np.arange(self.threads) - lane
         self._gathers: dict[Any, np.ndarray] = {}
+        self._granules: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+        self._same: dict[tuple[int, int], Tags] = {}
 
     # Operands.
 
@@ -96,18 +98,25 @@ class Moves:
         if found is None or not isinstance(value, np.ndarray):
             raise Unknown
         offset = integer((found[2] or found[3] or "0").replace(" ", ""))
-        places = np.broadcast_to(value.astype(np.int64) + offset, (self.threads,))
-        granules = places[:, None] // self.grain + np.arange(count // self.grain)
-        # Threads that do not access may have any address.
-        return np.clip(granules, 0, self.machine.shared_bytes // self.grain)
+        key = id(value), offset, count
+        if key not in self._granules:
+            places = np.broadcast_to(value.astype(np.int64) + offset, (self.threads,))
+            granules = places[:, None] // self.grain + np.arange(count // self.grain)
+            # Threads that do not access may have any address.
+            most = self.machine.shared_bytes // self.grain
+            # With the value, so that it keeps its id.
+            self._granules[key] = value, np.clip(granules, 0, most)
+        return self._granules[key][1]
 
     def store(self, granules: np.ndarray, tags: Tags, lanes: np.ndarray) -> None:
         """Shared memory gets these tags."""
         data = self.machine.state.data
-        number, place = data.shared.number.copy(), data.shared.place.copy()
-        number[granules[lanes]] = tags.number[lanes]
-        place[granules[lanes]] = tags.place[lanes]
-        data.shared = Tags(number, place)
+        if not data.is_own:
+            data.shared, data.is_own = Tags(*(one.copy() for one in data.shared)), True
+        every = slice(None) if lanes.all() else lanes
+        granules = granules[every]
+        data.shared.number[granules] = tags.number[every]
+        data.shared.place[granules] = tags.place[every]
 
     def copied(self, ins: Instruction, lanes: np.ndarray) -> None:
         """`cp.async`; what it does not read of the source is 0."""
@@ -115,7 +124,7 @@ class Moves:
         count = integer(size)
         found = self.addresses.loaded(source, count)
         if found is None:
-            found = self._nothing(count, UNKNOWN)
+            found = self.nothing(count, UNKNOWN)
         if rest:
             found = self._filled(found, count, rest[0])
         self.store(self.shared_granules(to, count), found, lanes)
@@ -125,15 +134,23 @@ class Moves:
         value = self.machine.value(size)
         is_size = self.machine.kernel.width(size) > 1
         if not isinstance(value, np.ndarray) or not is_size:
-            return self._nothing(count, UNKNOWN)
+            return self.nothing(count, UNKNOWN)
         lanes = np.broadcast_to(value, (self.threads,)).astype(np.int64)
-        found = chosen(lanes == 0, self._nothing(count, ZERO), tags)
+        found = chosen(lanes == 0, self.nothing(count, ZERO), tags)
         is_part = (lanes != 0) & (lanes != count)
-        return chosen(is_part, self._nothing(count, UNKNOWN), found)
+        return chosen(is_part, self.nothing(count, UNKNOWN), found)
 
-    def _nothing(self, count: int, number: int) -> Tags:
-        shape = (self.threads, max(count // self.grain, 1))
-        return Tags(np.full(shape, number, np.int32), np.zeros(shape, np.int64))
+    def nothing(self, count: int, number: int) -> Tags:
+        """So many bytes of no array; nobody changes them."""
+        key = max(count // self.grain, 1), number
+        if key not in self._same:
+            shape = (self.threads, key[0])
+            numbers, places = (
+                np.full(shape, number, np.int32),
+                np.zeros(shape, np.int64),
+            )
+            self._same[key] = Tags(numbers, places)
+        return self._same[key]
 
     def matrices(self, ins: Instruction) -> list[Tags]:
         """`ldmatrix`: of each matrix the elements that each lane gets."""
@@ -188,7 +205,7 @@ class Moves:
             if isinstance(value, np.ndarray):
                 mask = np.broadcast_to(value != 0, (self.threads,))
                 return chosen(mask, a, b)
-            return self._nothing(bytes_, UNKNOWN)
+            return self.nothing(bytes_, UNKNOWN)
         parts = [self.book.whole(t, bytes_) for t in (a, b)]
         parts.append(self.book.whole(self.operand(test, 0), 0))
         return self.book.packed(joined(self.book, parts), bytes_)
@@ -295,8 +312,8 @@ class Moves:
         name = ins.parts[0] if "pred" not in ins.parts else ""
         handler = handlers.get(name, lambda: self.computed(ins, widths[0]))
         found = handler()
-        first = found if found is not None else self._nothing(widths[0], UNKNOWN)
-        return [first, *(self._nothing(w, UNKNOWN) for w in widths[1:])]
+        first = found if found is not None else self.nothing(widths[0], UNKNOWN)
+        return [first, *(self.nothing(w, UNKNOWN) for w in widths[1:])]
 
     def _of_load(self, ins: Instruction, names: Sequence[str]) -> list[Tags | None]:
         """Loads, of vectors too; of what is no array nothing is known."""

@@ -175,7 +175,8 @@ class Tiles:
         if not a.count or not b.count:
             # The sum has ended; or lines are beyond the end of one of the arrays.
             found = [self.moves.operand(name, 4) for name in names]
-            return [t if a.count == b.count else _nothing(t) for t in found]
+            nothing = self.moves.nothing(4, UNKNOWN)
+            return [t if a.count == b.count else nothing for t in found]
         both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
         apart = a.along[both] - a.first != b.along[both] - b.first
         before, other = (terms.plus(t.term, terms.number(t.first)) for t in (a, b))
@@ -298,10 +299,6 @@ class Tiles:
         if key not in self._numbers:
             self._numbers[key] = np.full(place.shape, number, np.int32)
         return Tags(self._numbers[key], place)
-
-
-def _nothing(tags: Tags) -> Tags:
-    return Tags(np.full_like(tags.number, UNKNOWN), np.zeros_like(tags.place))
 
 
 def _is_equal(one: np.ndarray, other: np.ndarray, where: np.ndarray | None) -> bool:
