@@ -133,7 +133,8 @@ class Registers:
     def value(self, operand: Operand, width: int) -> Value:
         """What an operand holds."""
         if isinstance(operand, Integer):
-            return Exact(np.full(self.threads, operand.value & (2**64 - 1), np.uint64))
+            bits = operand.value & (1 if width == 1 else 2**64 - 1)
+            return Exact(np.full(self.threads, bits, np.uint64))
         if isinstance(operand, Float):
             return Exact(np.full(self.threads, operand.bits, np.uint64))
         if isinstance(operand, Negated):

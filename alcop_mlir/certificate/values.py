@@ -113,4 +113,6 @@ def as_uniform(value: Value, width: int) -> Uniform | None:
 
 def width_of(part: str) -> int:
     """The bits of the type that a part of an opcode names; 32 where it is none."""
+    if part == "pred":
+        return 1
     return int(part[1:]) if part[1:].isdigit() and part[0] in "subf" else 32

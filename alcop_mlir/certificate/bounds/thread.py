@@ -122,6 +122,8 @@ class Thread:
 
     def value(self, operand: Operand, width: int) -> Held:
         """What an operand holds."""
+        if isinstance(operand, Integer) and width == 1:
+            return always(bool(operand.value & 1))
         if isinstance(operand, Integer):
             bits = operand.value & ((1 << width) - 1)
             number = bits - (1 << width) * (bits >> (width - 1))

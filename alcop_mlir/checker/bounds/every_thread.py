@@ -145,8 +145,7 @@ class EveryThread:
 
     def _made(self, ins: Instruction) -> Number:
         """What it computes."""
-        name, last = ins.parts[0], ins.parts[-1]
-        width = int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
+        name, width = ins.parts[0], ins.width
         own = self.flow.kernel.width(ins.results[0])
         if name == "ld":
             return self._loaded(ins, width == own == 64)

@@ -188,7 +188,8 @@ class Thread(Numbers):
     def _logic(self, name: str, values: list[Value]) -> Value:
         if not all(isinstance(v, np.ndarray) for v in values):
             values = list(map(self.holds, values))
-        return None if None in values else predicates.logic(name, values)
+        is_known = all(v is not None for v in values)
+        return predicates.logic(name, values) if is_known else None
 
     def _compared(self, parts: list[str], values: list[Value], width: int) -> Value:
         if not all(isinstance(v, np.ndarray) for v in values):

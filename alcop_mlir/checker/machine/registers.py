@@ -211,6 +211,8 @@ class Registers:
 
     def _found(self, ins: Instruction, values: list[Value]) -> Value:
         parts, width = ins.parts, ins.width
+        if parts[-1] == "pred":
+            values = [*map(self._bit, values)]
         if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
             return values[0]
         if parts[0] in _OTHERS:
@@ -223,6 +225,11 @@ class Registers:
             return self._computed(parts, values, width)
         except Unknown:
             return self._open(parts, values, width)
+
+    def _bit(self, value: Value) -> Value:
+        """Of the number that a predicate is set to, what counts."""
+        is_number = isinstance(value, np.ndarray)
+        return self.numbers(value & np.uint64(1)) if is_number else value
 
     def _open(self, parts: list[str], values: list[Value], width: int) -> Value:
         """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple."""

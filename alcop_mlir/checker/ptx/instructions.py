@@ -84,6 +84,8 @@ class Instruction:
     def width(self) -> int:
         """The bits of the type that the opcode ends with."""
         last = self.parts[-1]
+        if last == "pred":
+            return 1
         return int(last[1:]) if last[1:].isdigit() and last[0] in "subf" else 32
 
     @cached_property

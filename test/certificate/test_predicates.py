@@ -1,0 +1,45 @@
+"""What a predicate is set to: of a number the lowest bit counts."""
+
+from __future__ import annotations
+
+import pytest
+from test_global_bounds import kernel
+
+from alcop_mlir.certificate.answers import Found
+from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.check import check
+from alcop_mlir.compilation.certification import certified
+from alcop_mlir.errors import CertificateError
+
+ONE = Requirement(1, 2**31 - 1)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("first", ["-1", "1", "0"])
+@pytest.mark.parametrize("more", ["not.pred %p2, %p1;", "xor.pred %p2, %p1, %p3;"])
+def test_predicates_have_one_bit(is_open: bool, first: str, more: str) -> None:
+    """An address is behind the array but where `%p2` holds: if `%p1` does not."""
+    body = f"""
+mov.pred %p1, {first};
+mov.pred %p3, 1;
+{more}
+selp.b64 %d2, 0, 256, %p2;
+add.s64 %d3, %a, %d2;
+ld.global.f32 %f1, [%d3];
+"""
+    lengths = (((1, ("n",)),),) if is_open else ()
+    words = {"a": Array(((256, ()),), lengths)}
+    grid = {f"%ctaid.{axis}": ((((1, ()),), 1),) for axis in "xyz"}
+    given = Preconditions(words, {}, {"n": ONE}, grid)
+    report = certified(kernel(body, "a n"), "f", None, None, {}, 60, given)
+    assert report.is_bounded == (first == "0"), report.loose
+    if report.certificate is not None and not report.is_bounded:
+        listed = {**given.to_json(), "by_numbers": not is_open}
+        with pytest.raises(CertificateError, match="an access may be outside"):
+            check(
+                kernel(body, "a n"),
+                sealed({**report.certificate, "bounds": listed}),
+                Found(),
+            )
