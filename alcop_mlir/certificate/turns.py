@@ -9,6 +9,7 @@ may leave: what a turn does not, that had it from the one before, is dropped lik
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from alcop_mlir.checker.bounds.numbers_of_thread import Way
@@ -66,19 +67,21 @@ class Turns:
     def _loop(self, head: int, way: Way) -> _Edges:
         body = self.flow.loops[head]
         if head not in self.found:
-            self.found[head] = Turn(self._steps(head, way), [])
-        turn = Turn(self.found[head].steps, [])
+            self.found[head] = self._turn(head, way)
+        turn = replace(self.found[head], facts=[])
         while True:
-            start = self.ways.head(head, way, turn)
+            start = _first(self.ways.head(head, way, turn), way)
             edges = self._through(body, head, start)
             ends = [w for (_, to), w in edges.items() if to == head]
             wrong = set().union(*(self.ways.wrong(head, way, turn, e) for e in ends))
             if not wrong:
                 break
-            turn = Turn({n: s for n, s in turn.steps.items() if n not in wrong}, [])
-        facts = [self._left(head, start, end) for end in ends]
+            steps = {n: s for n, s in turn.steps.items() if n not in wrong}
+            left = {n: c for n, c in turn.left.items() if n not in wrong}
+            turn = Turn(steps, left, [])
+        facts = [self._facts(head, start, end) for end in ends]
         while True:
-            self.found[head] = Turn(turn.steps, facts)
+            self.found[head] = replace(turn, facts=facts)
             edges = self._through(
                 body, head, self.ways.head(head, way, self.found[head])
             )
@@ -88,13 +91,15 @@ class Turns:
                 return {edge: w for edge, w in edges.items() if edge[1] not in body}
             facts = kept
 
-    def _left(self, head: int, start: Way, end: Way) -> list[Term]:
+    def _facts(self, head: int, start: Way, end: Way) -> list[Term]:
         """What is known where the first turn ends, and was not where it started."""
         new = (f for key, f in end.facts.items() if key not in start.facts)
         return [f for f in new if self.ways.is_kept(head, f)]
 
-    def _steps(self, head: int, way: Way) -> dict[str, Term]:
-        """What a turn adds to each register, as far as that is soon known."""
+    def _turn(self, head: int, way: Way) -> Turn:
+        """What a turn adds to each register or leaves there, as far as that is soon
+        known.
+        """
         start, thread = way.fork(), self.ways.thread
         symbols: dict[str, Same] = {}
         for name in sorted(self.ways.changed[head]):
@@ -105,17 +110,31 @@ class Turns:
         edges = self._through(self.flow.loops[head], head, start)
         thread.facts.answers = answers
         ends = [w for (_, to), w in edges.items() if to == head]
+        left: dict[str, int] = {}
+        for name in sorted(self.ways.changed[head]):
+            number, *others = {self.ways.fixed(name, end) for end in ends}
+            if number is not None and not others:
+                left[name] = number
         steps: dict[str, Term] = {}
         for name, value in symbols.items():
-            left = [self.ways.number(name, end.registers.get(name)) for end in ends]
+            after = [self.ways.number(name, end.registers.get(name)) for end in ends]
             adds = [
-                terms.minus(v.term, value.term) for v in left if isinstance(v, Same)
+                terms.minus(v.term, value.term) for v in after if isinstance(v, Same)
             ]
-            if len(adds) < len(left) or len({terms.frozen(one) for one in adds}) != 1:
+            if len(adds) < len(after) or len({terms.frozen(one) for one in adds}) != 1:
                 continue
             if not self.ways.changes(head, adds[0]):
                 steps[name] = adds[0]
-        return steps
+        return Turn(steps, left, [])
+
+
+def _first(start: Way, way: Way) -> Way:
+    """The first turn's start, where what says that it is the first is no fact: a turn
+    may leave that fact.
+    """
+    for key in start.facts.keys() - way.facts.keys():
+        start.clauses[key] = [[start.facts.pop(key)]]
+    return start
 
 
 def _known(facts: list[Term], way: Way) -> list[Term]:
@@ -127,7 +146,8 @@ def encoded(turn: Turn) -> dict[str, Any]:
     table = _Table()
     steps = {name: table.term(step) for name, step in sorted(turn.steps.items())}
     facts = [[table.term(fact) for fact in one] for one in turn.facts]
-    return {"steps": steps, "facts": facts, "symbols": table.symbols}
+    left = dict(sorted(turn.left.items()))
+    return {"steps": steps, "left": left, "facts": facts, "symbols": table.symbols}
 
 
 class _Table:

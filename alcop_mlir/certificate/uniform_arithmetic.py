@@ -7,13 +7,13 @@ mathematics, and no fact about them holds modulo 2**32.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import gcd
 
 from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.exact_arithmetic import scalar_types
 from alcop_mlir.certificate.linear import Linear, Symbols
 from alcop_mlir.certificate.values import Uniform
 
+_PAST = 1 << 64  # the bits of a register
 _MOST_NUMERATOR = 64  # of a fraction that a high half multiplies by
 
 
@@ -156,7 +156,8 @@ class UniformArithmetic:
 
     def _or(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         """`or` of numbers that share no bit is an addition."""
-        if not any(0 <= a.low and a.high < room(a, b) for a, b in (v, v[::-1])):
+        pairs = ((a, room(a.term, b.term)) for a, b in (v, v[::-1]))
+        if not any(0 <= a.low and a.high < most for a, most in pairs):
             raise NoTerm
         return self._add(v, width, is_signed)
 
@@ -236,10 +237,30 @@ class UniformArithmetic:
         return self.fitting(a.term, a.low, a.high, to)
 
 
-def room(a: Uniform, b: Uniform) -> int:
-    """A power of two: below it `a` has no bit that `b` has."""
-    found = gcd(1 << 64, *b.term.terms.values())
-    lowest = gcd(1 << 64, a.term.constant, *a.term.terms.values())
-    while b.term.constant % found >= lowest:
-        found //= 2
-    return found
+def _any_number(symbol: str) -> tuple[int, int]:
+    return -_PAST, _PAST
+
+
+def room(
+    a: Linear, b: Linear, ranges: Callable[[str], tuple[int, int]] = _any_number
+) -> int:
+    """A power of two: below it `a` has no bit that `b` has; ranges: of symbols."""
+    shared = _set_bits(a, ranges) & _set_bits(b, ranges)
+    return shared & -shared or _PAST
+
+
+def _set_bits(term: Linear, ranges: Callable[[str], tuple[int, int]]) -> int:
+    """All bits that a sum may have: each symbol's, if no two have one; else what is
+    carried may be in all above.
+    """
+    found = term.constant % _PAST
+    for name, factor in term.terms.items():
+        low, high = ranges(name)
+        end = _PAST
+        if factor > 0 and 0 <= low <= high < _PAST:
+            end = 1 << (factor * high).bit_length()
+        lowest = factor & -factor
+        if found & (end - lowest):
+            lowest, end = min(lowest, found & -found), _PAST
+        found |= end - lowest
+    return found % _PAST

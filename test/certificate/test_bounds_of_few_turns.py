@@ -14,9 +14,8 @@ from test_global_bounds import SIZE, bounded, kernel
 from alcop_mlir.certificate import uniform_arithmetic
 from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
 from alcop_mlir.certificate.linear import Linear
-from alcop_mlir.certificate.values import Uniform
-from alcop_mlir.checker.machine import arithmetic
-from alcop_mlir.checker.machine.arithmetic import Same
+from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.machine import bits
 
 # Of each tile of 64 rows, one thread's rows 2, 18, 34 and 50; the last one is short.
 _TILES = """
@@ -46,6 +45,26 @@ add.s64 %d2, %d2, 64;
 setp.lt.s64 %p3, %d2, %k;
 @%p3 bra TILE;
 """
+# Two turns: rows 0 to 31 and 32 to 63, by a number that is set, and by a pointer.
+_HALVES = """
+and.b64 %d1, %d1, 31;
+shl.b64 %d4, %d1, 2;
+add.s64 %d5, %a, %d4;
+mov.u64 %d2, 0;
+mov.pred %p2, -1;
+TURN:
+mov.pred %p1, %p2;
+or.b64 %d6, %d2, %d1;
+shl.b64 %d7, %d6, 2;
+add.s64 %d8, %a, %d7;
+ld.global.f32 %f1, [%d8];
+ld.global.f32 %f1, [%d5];
+add.s64 %d5, %d5, 128;
+mov.u64 %d2, 32;
+mov.pred %p2, 0;
+@%p1 bra TURN;
+"""
+ONE = Requirement(1, 2**31 - 1)
 ROWS = Preconditions({"a": Array(((4, ("k",)),))}, {}, {"k": SIZE}, {})
 
 
@@ -79,10 +98,34 @@ def test_few_turns_that_are_wrong(old: str, new: str) -> None:
     assert not is_bounded(old, new)
 
 
+def are_halves(old: str = "", new: str = "", number: str = "n") -> bool:
+    """Of 64 elements times a size, so that no thread is gone through by itself."""
+    assert not old or _HALVES.count(old) == 1
+    text = kernel(_HALVES.replace(old, new) if old else _HALVES, "a n")
+    words = Array(((256, ()),), (((1, (number,)),),))
+    return bounded(text, Preconditions({"a": words}, {}, {"n": ONE}, {}))
+
+
+def test_two_turns() -> None:
+    assert are_halves()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mov.u64 %d2, 32", "mov.u64 %d2, 64"),
+        ("mov.u64 %d2, 0", "mov.u64 %d2, 64"),
+        ("mov.pred %p2, 0", "mov.pred %p2, -1"),
+        ("%d5, 128", "%d5, 256"),
+        ("@%p1 bra", "@!%p2 bra"),
+    ],
+)
+def test_two_turns_that_are_wrong(old: str, new: str) -> None:
+    assert not are_halves(old, new)
+
+
 def test_an_or_that_is_a_sum() -> None:
-    """Numbers of which none has a bit of the other; and at the next power of two one
-    has.
-    """
+    """Of numbers that share no bit, whether ranges are known or not."""
     rng, met = random.Random(1), 0
     for _ in range(2000):
         steps = [rng.choice((1, 2, 3, 4, 8, 12, 16, 64)) for _ in "xy"]
@@ -93,20 +136,18 @@ def test_an_or_that_is_a_sum() -> None:
             for step, offset, last in zip(steps, offsets, lasts, strict=True)
         ]
         held = [
-            Same({name: step, "": offset}, min(one), max(one))
-            for name, step, offset, one in zip("xy", steps, offsets, every, strict=True)
+            {name: step, "": offset}
+            for name, step, offset in zip("xy", steps, offsets, strict=True)
         ]
         terms = [
             Linear({name: step}, offset)
             for name, step, offset in zip("xy", steps, offsets, strict=True)
         ]
-        first, second = (
-            Uniform(term, one.low, one.high)
-            for term, one in zip(terms, held, strict=True)
-        )
-        room = arithmetic.room(*held)
-        assert room == uniform_arithmetic.room(first, second)
-        below = [a for a in every[0] if 0 <= a < room]
-        assert all(a | b == a + b for a in below for b in every[1])
+        last = dict(zip("xy", lasts, strict=True))
+        for ends in (lambda name, last=last: (0, last[name]), lambda _: (-9, 9)):
+            most = bits.room(*held, ends)
+            assert most == uniform_arithmetic.room(*terms, ends)
+            below = [a for a in every[0] if 0 <= a < most]
+            assert all(a | b == a + b for a in below for b in every[1])
         met += bool(below)
     assert met > 500

@@ -235,6 +235,8 @@ def test_what_is_said_of_turns() -> None:
         ("steps", "%d3", [512, ["nHEAD", 1]], "do not add the same"),
         ("steps", "%d3", [512, ["uHEAD.0", 1]], "do not add the same"),
         ("steps", "%d3", [512, ["#", 1]], "do not add the same"),
+        ("left", "%d4", 0, "does not add"),
+        ("left", "%d3", None, "no certificate"),
         ("facts", 0, [[0, ["nHEAD", -1]]], "does not leave"),
         ("facts", 0, [[-2, [".n/1", 1], ["nHEAD", -1]]], "does not leave"),
         ("facts", 0, [[0, ["nHEAD", 1], ["hHEAD.%d2", 1]]], "does not know"),

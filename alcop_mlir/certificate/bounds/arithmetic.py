@@ -204,24 +204,20 @@ class ThreadArithmetic(UniformArithmetic):
 
     def _or(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         """An addition, where no bit is in both."""
-        v = [self._below(*v), self._below(*v[::-1])]
-        try:
-            return super()._or(v, width, is_signed)
-        except NoTerm:
-            pass
+        for a, b in (v, v[::-1]):
+            most = room(a.term, b.term, self.symbols.range_of) - 1
+            if a.low >= 0 and (a.high <= most or self._is_at_most(a, most)):
+                return self._add(v, width, is_signed)
         for a, b in (v, v[::-1]):
             found = self._filled(a, b)
             if found is not None:
                 return self.fitting(found.term, found.low, found.high, width)
         raise NoTerm
 
-    def _below(self, a: Uniform, b: Uniform) -> Uniform:
-        """`a`, as facts say that it has no bit of `b`, where they do."""
-        most = room(a, b) - 1
-        is_own = self.symbols.in_threads(a.term) is not None
-        if is_own or a.low < 0 or a.high <= most or not most:
-            return a
-        return Uniform(a.term, a.low, most) if self.follows(-a.term + most) else a
+    def _is_at_most(self, a: Uniform, most: int) -> bool:
+        if not most or self.symbols.in_threads(a.term) is not None:
+            return False
+        return self.follows(-a.term + most)
 
     def _filled(self, a: Uniform, b: Uniform) -> Uniform | None:
         """`a | b` where `b` is of the thread alone, and what else `a` is a sum of has

@@ -2,16 +2,23 @@
 
 Where ways meet, what all of them know is known; a register that differs is one of its
 values, with what was known on that way. At the head of a loop a counter is its first
-value plus the turn times a step, if what the turn leaves says so, and what was known at
-the end of the turn before holds for that one.
+value plus the turn times a step, or what turns leave if it is not the first, if what
+the turn leaves says so, and what was known at the end of the turn before holds for that
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from math import gcd
 
+from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.bounds.thread import Held, Thread, Way
+from alcop_mlir.certificate.bounds.values import (
+    divided,
+    is_same,
+    is_unequal,
+    number_of,
+)
 from alcop_mlir.certificate.endings import changes
 from alcop_mlir.certificate.linear import Clause, Linear, constant
 from alcop_mlir.certificate.program import ENDS
@@ -40,6 +47,7 @@ class Ways:
         self.needed, self.visit = needed, visit
         self.order = [b for b in reversed(self.code.left) if b != self.code.end]
         self.steps: dict[int, _Steps] = {}
+        self.left: dict[int, Mapping[str, int]] = {}
         self.pointers = {f".{name}" for name in thread.given.arrays}
         self.assumed: set[str] = set()
         self.turns: dict[Clause, str] = {}
@@ -111,7 +119,7 @@ class Ways:
 
     def _left(self, clause: Clause) -> Clause:
         """The alternatives that may hold, as far as that is soon known."""
-        if not _is_unequal(clause):
+        if not is_unequal(clause):
             return clause
         return tuple(one for one in clause if not self.thread.clashes(one))
 
@@ -132,7 +140,7 @@ class Ways:
             if name not in self.needed or name not in self.code.live[block]:
                 continue
             values = [w.registers.get(name) for w in ways]
-            if all(_is_same(v, values[0]) for v in values):
+            if all(is_same(v, values[0]) for v in values):
                 met.registers[name] = values[0]
             else:
                 symbol = f"j{block}.{name}"
@@ -187,9 +195,9 @@ class Ways:
         for name in sorted(filter(symbols.is_size, names)):
             parts = [symbols.split(term, name) for term in terms]
             if not any(rest.terms or rest.constant for _, rest in parts):
-                by, terms = _divided([times for times, _ in parts])
+                by, terms = divided([times for times, _ in parts])
                 return Linear({name: by}), terms
-        by, terms = _divided(terms)
+        by, terms = divided(terms)
         return constant(by), terms
 
     # Loops.
@@ -197,7 +205,7 @@ class Ways:
     def _loop(self, head: int, way: Way, is_last: bool) -> dict[_Edge, Way]:
         body = self.code.loops[head]
         if head not in self.steps:
-            self.steps[head] = self._find_steps(head, way)
+            self.steps[head], self.left[head] = self._find_steps(head, way)
         turn = self.thread.plain(f"n{head}", 0, _MOST_TURNS).term
         while True:
             start = self._head(head, way, turn)
@@ -206,7 +214,8 @@ class Ways:
             if not wrong:
                 break
             kept = {n: s for n, s in self.steps[head].items() if n not in wrong}
-            self.steps[head] = kept
+            left = {n: c for n, c in self.left[head].items() if n not in wrong}
+            self.steps[head], self.left[head] = kept, left
         edges = self._guessed(head, turn, start, edges)
         before = self._before(head, turn, start, edges)
         start.assume(before)
@@ -224,7 +233,7 @@ class Ways:
         guesses: list[tuple[_Edge, Linear]] = []
         for edge, end in edges.items():
             new = (c for c in end.clauses if c not in start.clauses)
-            sides = (one[0] for clause in filter(_is_unequal, new) for one in clause)
+            sides = (one[0] for clause in filter(is_unequal, new) for one in clause)
             if edge[1] == head:
                 below = (f for f in sides if f.terms.get(f"n{head}", 0) < 0)
                 guesses += [(edge, f) for f in below]
@@ -237,8 +246,10 @@ class Ways:
         again = self._through(self.code.loops[head], head, tried, True, False)
         return again if all(f in again[edge].facts for edge, f in guesses) else edges
 
-    def _find_steps(self, head: int, way: Way) -> _Steps:
-        """What each turn adds to registers, by one turn of unknown ones."""
+    def _find_steps(self, head: int, way: Way) -> tuple[_Steps, dict[str, int]]:
+        """What each turn adds to registers or leaves there, by one turn of unknown
+        ones.
+        """
         start = way.fork()
         unknown: dict[str, Uniform] = {}
         for name in self._changed(head):
@@ -260,7 +271,12 @@ class Ways:
                 (step,) = terms
                 if not self._changes(head, step):
                     steps[name] = step
-        return steps
+        left: dict[str, int] = {}
+        for name in self._changed(head):
+            number, *others = {number_of(end.get(name)) for end in ends}
+            if number is not None and not others:
+                left[name] = number
+        return steps, left
 
     def _changed(self, head: int) -> list[str]:
         return sorted(self.code.changed[head] & self.needed)
@@ -283,11 +299,27 @@ class Ways:
         start = way.fork()
         for name in self._changed(head):
             first, step = way.registers.get(name), self.steps[head].get(name)
-            if isinstance(first, Uniform) and step is not None:
-                start.registers[name] = self._counted(name, first, step, turn)
-            else:
-                start.registers[name] = self.thread.unknown(name, f"h{head}.{name}")
+            value: Held = None
+            if name in self.left[head]:
+                value = self._after_first(first, self.left[head][name], turn)
+            elif isinstance(first, Uniform) and step is not None:
+                value = self._counted(name, first, step, turn)
+            if value is None:
+                value = self.thread.unknown(name, f"h{head}.{name}")
+            start.registers[name] = value
         return start
+
+    def _after_first(self, first: Held, left: int, turn: Linear) -> Held:
+        """`first` in the first turn, else what a turn leaves."""
+        is_first = linear.at_least(-turn)
+        known = number_of(first)
+        if known is None or known == left:
+            return None if known is None else first
+        if isinstance(first, Truth):
+            return Truth(linear.negated(is_first) if left else is_first)
+        later = self.thread.symbols.choice(is_first, constant(0), constant(1))
+        term = later * (left - known) + known
+        return Uniform(term, min(known, left), max(known, left))
 
     def _counted(
         self, name: str, first: Uniform, step: Linear, turn: Linear
@@ -310,13 +342,19 @@ class Ways:
     ) -> set[str]:
         """Registers that a turn does not leave as the next one has them."""
         expected = self._head(head, way, turn + 1).registers
-        return {
+        lost = {
             name
-            for name in self.steps[head]
+            for name, number in self.left[head].items()
+            for (_, to), end in edges.items()
+            if to == head and number_of(end.registers.get(name)) != number
+        }
+        return lost | {
+            name
+            for name in self.steps[head].keys() - self.left[head].keys()
             for (_, to), end in edges.items()
             if to == head
             and isinstance(way.registers.get(name), Uniform)
-            and not _is_same(end.registers.get(name), expected[name])
+            and not is_same(end.registers.get(name), expected[name])
         }
 
     def _before(
@@ -339,29 +377,3 @@ class Ways:
             ]
             found.append((turn - 1, *facts))
         return tuple(found)
-
-
-def _is_unequal(clause: Clause) -> bool:
-    """Whether it says that a number is less or more than another."""
-    if len(clause) != 2 or any(len(one) != 1 for one in clause):
-        return False
-    return not (clause[0][0] + clause[1][0]).terms
-
-
-def _divided(terms: list[Linear]) -> tuple[int, list[Linear]]:
-    """What divides all numbers in terms, and what it leaves."""
-    by = gcd(*(c for t in terms for c in (t.constant, *t.terms.values()))) or 1
-    return by, [
-        Linear({s: c // by for s, c in t.terms.items()}, t.constant // by)
-        for t in terms
-    ]
-
-
-def _is_same(one: Held, other: Held) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, Uniform) and isinstance(other, Uniform):
-        return one.term == other.term
-    if isinstance(one, Truth) and isinstance(other, Truth):
-        return one.condition == other.condition
-    return False

@@ -17,6 +17,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
 from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.checker.machine.arithmetic import Same, Unknown, Value, limits
+from alcop_mlir.checker.machine.bits import room
 from alcop_mlir.checker.machine.registers import Registers
 from alcop_mlir.checker.ptx.text import Kernel
 
@@ -151,12 +152,10 @@ class Numbers(Registers):
         if name == "xor":
             return self._inside(v)
         if name == "or":
-            v = [self._below(v[0], v[1]), self._below(v[1], v[0])]
+            return self._either(v)
         try:
             made = arithmetic.linear(parts, v)
         except Unknown:
-            if name == "or":
-                return self._filled(v)
             if "hi" not in parts or kind == "s":
                 raise
             made = self._high(v, width)
@@ -214,14 +213,20 @@ class Numbers(Registers):
             if high > made.high:
                 self.noted.append(terms.minus(terms.number(made.high), made.term))
 
-    def _below(self, a: Same, b: Same) -> Same:
-        """`a`, as facts say that it has no bit of `b`, where they do."""
-        room = arithmetic.room(a, b)
-        is_own = self.facts.in_threads(a.term) is not None
-        if is_own or a.low < 0 or a.high < room or room == 1:
-            return a
-        is_below = self.known(_less(terms.minus(terms.number(room), a.term), 1))
-        return Same(a.term, a.low, room - 1) if is_below else a
+    def _either(self, v: list[Same]) -> Same:
+        """`or`: a sum, where the one is below all bits that both may have."""
+        for a, b in (v, v[::-1]):
+            most = room(a.term, b.term, self.facts.range)
+            if a.low >= 0 and (a.high < most or self._is_below(a, most)):
+                made = self._sum(a, b, 1)
+                self._note_range(made)
+                return made
+        return self._filled(v)
+
+    def _is_below(self, a: Same, most: int) -> bool:
+        if most == 1 or self.facts.in_threads(a.term) is not None:
+            return False
+        return self.known(_less(terms.minus(terms.number(most), a.term), 1))
 
     def _filled(self, v: list[Same]) -> Same:
         """`or`, where one is each thread's own, and the other has few of its bits."""

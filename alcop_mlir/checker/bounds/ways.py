@@ -2,8 +2,9 @@
 
 Where ways meet, what all know is known, and a register is one of its values, with what
 was known where that comes from. At the head of a loop the certificate says what a turn
-adds to registers, and what was known when the turn before was done: a register is its
-first value plus the turn times what a turn adds. Both are looked at where a turn ends.
+adds to registers or leaves there, and what was known when the turn before was done: a
+register is its first value plus the turn times what a turn adds, or what turns leave if
+it is not the first. All is looked at where a turn ends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from alcop_mlir.checker.bounds.thread import Thread
 from alcop_mlir.checker.form.certificate import Turn, read_turn
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Division, Term
+from alcop_mlir.checker.machine import arithmetic, predicates
 from alcop_mlir.checker.machine.arithmetic import Holds, Same, Value
 from alcop_mlir.checker.ptx.flow import Flow, live
 from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
@@ -28,6 +30,7 @@ NO_WRAP = "counters of loops do not wrap around"
 _MADE = re.compile(r"[nhuj](\d+)(?:\..*)?")
 _MOST_TURNS = 1 << 62
 _MOST_VALUES = 4
+_BIT = [Same(terms.number(bit), bit, bit) for bit in (0, 1)]
 
 
 class Ways:
@@ -241,12 +244,28 @@ class Ways:
         for name in self.changed[head]:
             first = self.number(name, way.registers.get(name))
             step = turn.steps.get(name)
-            if isinstance(first, Same) and step is not None:
-                value: Value = self._counted(name, first, step, number)
-            else:
+            value: Value = None
+            if name in turn.left:
+                value = self._after_first(name, first, turn.left[name], number)
+            elif isinstance(first, Same) and step is not None:
+                value = self._counted(name, first, step, number)
+            if value is None:
                 value = self.thread.anything(name, f"h{head}.{name}")
             start.registers[name] = value
         return start
+
+    def _after_first(self, name: str, first: Value, left: int, turn: Term) -> Value:
+        """`first` in the first turn, else what a turn leaves."""
+        is_first = arithmetic.at_least(terms.negative(turn))
+        if self.thread.kernel.width(name) == 1 and first is not None:
+            test = predicates.inverted(is_first) if left else is_first
+            return predicates.logic("or" if left else "and", [test, first])
+        if not isinstance(first, Same) or not terms.is_constant(first.term):
+            return None
+        number = first.term.get("", 0)
+        later = arithmetic.chosen(is_first, _BIT[0], _BIT[1]).term
+        term = terms.plus(first.term, later, left - number)
+        return Same(term, min(number, left), max(number, left))
 
     def _counted(self, name: str, first: Same, step: Term, turn: Term) -> Same:
         if not any(step.values()):
@@ -263,14 +282,25 @@ class Ways:
 
     def wrong(self, head: int, way: Way, turn: Turn, end: Way) -> set[str]:
         """Registers that are not as the next turn has them."""
+        lost = {n for n, c in turn.left.items() if self.fixed(n, end) != c}
         following = {f"n{head}": 1, "": 1}
         after = self.at_turn(head, way, turn, following).registers
-        return {
+        return lost | {
             name
-            for name in turn.steps.keys() & self.changed[head]
+            for name in (turn.steps.keys() - turn.left.keys()) & self.changed[head]
             if isinstance(self.number(name, way.registers.get(name)), Same)
             and not is_same(self.number(name, end.registers.get(name)), after[name])
         }
+
+    def fixed(self, name: str, way: Way) -> int | None:
+        """The number that a register surely holds; 0 or 1 for a predicate."""
+        value = self.number(name, way.registers.get(name))
+        if isinstance(value, Same) and terms.is_constant(value.term):
+            return value.term.get("", 0)
+        holds = self.thread.holds(value)
+        if holds is None or [[]] not in (holds.true, holds.false):
+            return None
+        return int(holds.true == [[]])
 
     def _check_turn(self, head: int, way: Way, turn: Turn, end: Way) -> None:
         if self.wrong(head, way, turn, end):

@@ -69,11 +69,14 @@ class Promises:
 
 @dataclass(frozen=True)
 class Turn:
-    """What each turn of a loop adds to registers, and facts of which each way back to
-    the head leaves those of one list, where one thread stands for all.
+    """What each turn of a loop adds to registers or leaves there, and facts of which
+    each way back to the head leaves those of one list, where one thread stands for all.
+
+    left: numbers that do not depend on the turn; 0 and 1 for predicates
     """
 
     steps: dict[str, Term]
+    left: dict[str, int]
     facts: list[list[Term]]
 
 
@@ -114,7 +117,11 @@ def read_turn(value: Any, facts: Facts) -> Turn:
     def read() -> Turn:
         rest = dict(value)
         reader = _Terms(rest.pop("symbols"), Facts(facts.answers))
-        reads = {"steps": _named(str, reader.term), "facts": _list(_list(reader.term))}
+        reads = {
+            "steps": _named(str, reader.term),
+            "left": _named(str, _whole),
+            "facts": _list(_list(reader.term)),
+        }
         return _record(Turn, reads)(rest)
 
     return _strictly(read)

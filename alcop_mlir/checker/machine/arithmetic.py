@@ -16,6 +16,7 @@ import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
+from alcop_mlir.checker.machine.bits import room
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,8 @@ def linear(parts: list[str], v: list[Same]) -> Same:
             raise Unknown
         return _extreme(a, b, name == "min")
     if name == "or":
-        if not any(0 <= x.low and x.high < room(x, y) for x, y in (v, v[::-1])):
+        pairs = ((x, room(x.term, y.term)) for x, y in (v, v[::-1]))
+        if not any(0 <= x.low and x.high < most for x, most in pairs):
             raise Unknown
         return _sum(a, b, 1, width)
     if name == "and":
@@ -308,15 +310,6 @@ def _masked(v: list[Same], width: int) -> Same:
         cut = _modulo(a, bits + lowest, width)
         return _times(_floor(cut, lowest, width), lowest, width)
     raise Unknown
-
-
-def room(a: Same, b: Same) -> int:
-    """A power of two: below it `a` has no bit that `b` has."""
-    found = gcd(1 << 64, *(c for s, c in b.term.items() if s))
-    lowest = gcd(1 << 64, *a.term.values())
-    while b.term.get("", 0) % found >= lowest:
-        found //= 2
-    return found
 
 
 def _product(parts: list[str], v: list[Same], width: int, has_sign: bool) -> Same:
