@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from alcop_mlir.certificate.elimination import eliminated, left_of
 from alcop_mlir.certificate.steps import Row, Split, Tree, total
 from alcop_mlir.checker.bounds.products import ProductFacts
@@ -189,7 +191,21 @@ class Search:
 
     def _most(self, row: Row, alone: list[Row]) -> Row:
         most = self.facts.at_most(row.term, [r.term for r in alone])
-        return Row(most, ("most", row, alone))
+        return Row(most, ("most", row, self._deciding(row, most, alone)))
+
+    def _deciding(self, row: Row, most: Term, alone: list[Row]) -> list[Row]:
+        """Those of the facts that leave no thread with more: few of many."""
+        own = {s: c for s, c in row.term.items() if s in self.facts.own}
+        holds = [self.facts.lanes(r.term) >= 0 for r in alone]
+        lanes = self.facts.lanes(own)
+        more = lanes > (most[""] if own.keys() <= most.keys() else lanes.min() - 1)
+        more, *left = np.broadcast_arrays(more, *holds)
+        found: list[Row] = []
+        while more.any():
+            place = max(range(len(left)), key=lambda n: int((more & ~left[n]).sum()))
+            found.append(alone[place])
+            more = more & left[place]
+        return found
 
     def _is_alone(self, row: Row) -> bool:
         """Whether only the number of the thread decides it."""

@@ -94,6 +94,7 @@ class Facts:
         self.answers = answers
         self.ranges: dict[str, tuple[Any, Any]] = {}
         self.own: dict[str, np.ndarray] = {}
+        self._lanes: dict[Any, np.ndarray] = {}
 
     def limit(self, name: str, low: int, high: int) -> None:
         """A name is in that range too."""
@@ -166,19 +167,23 @@ class Facts:
         """That a row's numbers of threads are at most those where others hold."""
         where = np.ones(1, bool)
         for one in others:
-            where = where & (self._in_threads(one) >= 0)
+            where = where & (self.lanes(one) >= 0)
         own = {s: c for s, c in row.items() if s in self.own}
+        lanes, where = np.broadcast_arrays(self.lanes(own), where)
         if not where.any():
             return terms.number(-1)
-        most = int(np.broadcast_to(self._in_threads(own), where.shape)[where].max())
-        return terms.minus(terms.number(most), own)
+        return terms.minus(terms.number(int(lanes[where].max())), own)
 
-    def _in_threads(self, term: Term) -> np.ndarray:
-        found = np.full(1, term.get("", 0), object)
-        for symbol, factor in term.items():
-            if symbol:
-                found = found + self.own[symbol].astype(object) * factor
-        return found
+    def lanes(self, term: Term) -> np.ndarray:
+        """A term of numbers of threads, in each."""
+        key = terms.frozen(term)
+        if key not in self._lanes:
+            found = np.full(1, term.get("", 0), object)
+            for symbol, factor in term.items():
+                if symbol:
+                    found = found + self.own[symbol].astype(object) * factor
+            self._lanes[key] = found
+        return self._lanes[key]
 
 
 class Replay:
