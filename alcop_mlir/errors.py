@@ -68,6 +68,12 @@ class CertificateError(AlcopError):
     """A certificate that does not hold for its PTX, or is none."""
 
 
+class NotBoundedError(CertificateError):
+    """An access to global memory is not shown to be inside of an array, by a check that
+    has accepted all else.
+    """
+
+
 class NotPlacedError(CertificateError):
     """What is wrong about its results: they are not shown to be what is stated."""
 

@@ -104,12 +104,16 @@ def _proves(
     return True
 
 
-def answered(ptx: str, certificate: dict[str, Any]) -> dict[str, Any]:
+def answered(
+    ptx: str, certificate: dict[str, Any], known: dict[Any, Any] | None = None
+) -> dict[str, Any]:
     """The certificate with answers, and without states that a check does not meet.
+
+    known: answers that were found of the same kernel, and what is found now
 
     Raises CertificateError where the checker does not accept it.
     """
-    found = Found()
+    found = Found(known)
     met = check(ptx, certificate, found)
     numbers = {number: place for place, number in enumerate(met)}
     answers = {

@@ -44,7 +44,7 @@ from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.text import Kernel, read_kernel
 from alcop_mlir.checker.walk import Walk
-from alcop_mlir.errors import CertificateError, NotPlacedError
+from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
 
 NO_WRAP = "counters of loops do not wrap around"
 _MOST_TURNS = 1 << 62
@@ -78,8 +78,12 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
         seen = Accesses(stated)
     if given.bounds is not None:
         task = (kernel, found.flow, given.threads, given.bounds, given.answers)
-        if check_bounds(*task, seen):
-            machine.assumed.add(NO_WRAP)
+        try:
+            machine.assumed.update([NO_WRAP] if check_bounds(*task, seen) else [])
+        except NotPlacedError:
+            raise
+        except CertificateError as error:
+            raise NotBoundedError(str(error)) from error
     if stated is not None:
         other = _machine(given, kernel)
         met |= {*_Check(given, other, stated, seen).run()}

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from alcop_mlir.certificate.answers import answered
 from alcop_mlir.certificate.api import (
@@ -22,7 +23,7 @@ from alcop_mlir.certificate.bounds.preconditions import Preconditions, precondit
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.form.open_statement import is_open
-from alcop_mlir.errors import CertificateError, NotPlacedError
+from alcop_mlir.errors import CertificateError, NotBoundedError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import named_sizes
 from alcop_mlir.manifest.functions import Function
@@ -165,24 +166,23 @@ def _without_statement(report: Report, why: str) -> Report:
     return replace(report, is_placed=False, misplaced=why, certificate=part)
 
 
-def _checked(ptx: str, report: Report) -> Report:
-    """The report, with its certificate as the checker accepts it."""
-    found = report.certificate
+def _checked(ptx: str, report: Report, known: dict[Any, Any] | None = None) -> Report:
+    """The report, with its certificate as the checker accepts it; known: answers."""
+    found, known = report.certificate, {} if known is None else known
     if found is None:
         return report
     try:
-        whole = answered(ptx, found)
+        whole = answered(ptx, found, known)
     except CertificateError as error:
-        if isinstance(error, NotPlacedError) or report.is_placed > report.is_bounded:
-            return _checked(ptx, _without_statement(report, str(error)))
-        if report.is_bounded:
+        is_loose = isinstance(error, NotBoundedError) or not report.is_placed
+        if report.is_bounded and is_loose:
             loose = f"the checker does not accept it: {error}"
             part = sealed({**found, "bounds": None})
             less = replace(report, is_bounded=False, loose=loose, certificate=part)
-            known = _checked(ptx, replace(less, is_ending=found["ends"]))
-            if known.is_placed or not report.is_placed:
-                return known
-            return _checked(ptx, _without_statement(report, str(error)))
+            less = replace(less, is_ending=found["ends"])
+            return _checked(ptx, less, known)
+        if report.is_placed:
+            return _checked(ptx, _without_statement(report, str(error)), known)
         why = f"the checker does not accept the proof: {error}"
         return replace(report, status="outside", why=why, certificate=None)
     return replace(report, certificate=whole, heads=len(whole["heads"]))
