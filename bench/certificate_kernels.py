@@ -239,6 +239,7 @@ func.func @f(%x: tensor<3x4096xf32>) -> tensor<3x4096xf32> {
 }
 """
 _TILES = "block=64,64,32 warp=32,32 stages="
+_SMALL = "block=32,32,32 warp=16,16 stages="
 _STEPS = ((64, 8), (40, 64), (64, 104), (64, 320))  # N and K where they are not known
 
 CASES = (
@@ -274,9 +275,13 @@ CASES = (
     Case("rows", _ROWS),
     Case("attention", plain_attention(Attention(1, 512, 32))),
 )
-# Extents that tiles do not divide, by copies and element by element; K in parts.
+# Extents that tiles do not divide, by copies and element by element; K in parts; a
+# raster whose last group is smaller; sums that end inside of a tile, in a loop.
 EDGES = (
     Case("edges 2,1", _Matmul(65, 72, 40).text(), f"{_TILES}2,1"),
     Case("single elements 2,1", _Matmul(33, 71, 40).text(), f"{_TILES}2,1"),
     Case("split K 2,1", _Matmul(64, 64, 256).text(), f"{_TILES}2,1 split_k=4"),
+    Case("raster 2,1", _Matmul(160, 96, 64).text(), f"{_SMALL}2,1 raster=4"),
+    Case("turns 1,1", _Matmul(64, 64, 712).text(), f"{_SMALL}1,1"),
+    Case("single turns 3,1", _Matmul(40, 65, 643).text(), f"{_SMALL}3,1"),
 )
