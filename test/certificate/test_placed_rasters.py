@@ -27,6 +27,15 @@ def test_uneven_rasters_are_placed(case: Case) -> None:
     check(case.ptx, report.certificate)
 
 
+def test_results_are_placed_where_loads_are_not_shown_to_be_steady() -> None:
+    """Elements that are loaded one by one, and where the sum ends inside of a tile."""
+    tiles = "block=32,32,32 warp=16,16 stages=2,1 raster=4"
+    case = matmul("nn", 131, 71, 72, tiles)
+    report = verdict(case, case.ptx)
+    assert report.missing == ("steady",), report.misplaced
+    assert report.is_placed
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
