@@ -100,6 +100,30 @@ def test_kernels_that_compute_something_else_are_not_placed(old: str, new: str) 
     assert verdict(PLAIN, text, BY_COPIES).verdict != "proven"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # One turn; none where there is one; what is instead of elements beyond the end.
+        ("setp.lt.s64 %p26, %rd210, %rd76;", "setp.lt.s64 %p26, %rd76, %rd210;"),
+        ("setp.lt.s64 %p15, %rd76, 1;", "setp.lt.s64 %p15, %rd76, 2;"),
+        ("mov.b16 %rs2, 0x0000;", "mov.b16 %rs2, 0x3C00;"),
+        # Elements left out along the sum, of A and of B; rows beyond the end.
+        ("setp.lt.s32 %p17, %r2, 2;", "setp.lt.s32 %p17, %r2, 3;"),
+        ("setp.lt.s32 %p22, %r3, 9;", "setp.lt.s32 %p22, %r3, 17;"),
+        ("setp.ge.s64 %p28, %rd54, %rd75;", "setp.gt.s64 %p28, %rd54, %rd75;"),
+        ("setp.ge.s64 %p28, %rd54, %rd75;", "setp.ge.s64 %p28, %rd54, 64;"),
+    ],
+)
+def test_elements_one_by_one_are_not_placed_elsewhere(old: str, new: str) -> None:
+    old, new = (one.replace(" %", " \t%", 1) for one in (old, new))
+    head, entry, body = PLAIN.ptx.partition(f".entry {BY_ELEMENTS}(")
+    assert old in body
+    text = head + entry + body.replace(old, new, 1)
+    report = verdict(PLAIN, text, BY_ELEMENTS)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+
+
 @pytest.fixture(scope="module")
 def proven() -> dict[str, Any]:
     found = verdict(SUMS, SUMS.ptx, BY_COPIES).certificate
