@@ -42,7 +42,7 @@ class Report:
                  `certificate.bounds` shows, not the proof itself
     loose:       the first access that is not shown to be, and why
     is_placed:   each result is made of the right elements, and stored as itself: what
-                 the check of a certificate shows
+                 the check of a certificate shows; it says more than is_steady
     misplaced:   why not
     certificate: as JSON values, where it is proven
     """

@@ -145,8 +145,8 @@ def test_an_or_that_is_a_sum() -> None:
         ]
         last = dict(zip("xy", lasts, strict=True))
         for ends in (lambda name, last=last: (0, last[name]), lambda _: (-9, 9)):
-            most = bits.room(*held, ends)
-            assert most == uniform_arithmetic.room(*terms, ends)
+            most = bits.room(held[0], held[1], ends)
+            assert most == uniform_arithmetic.room(terms[0], terms[1], ends)
             below = [a for a in every[0] if 0 <= a < most]
             assert all(a | b == a + b for a in below for b in every[1])
         met += bool(below)
