@@ -39,6 +39,8 @@ ALL = os.environ.get("ALCOP_ALL_TESTS") or os.environ.get("ALCOP_MUTANTS") == "a
 SLOW = (
     "certificate/test_certificate_mutants.py",
     "certificate/test_placed.py",
+    "certificate/test_placed_open.py",
+    "certificate/test_placed_turns.py",
     "certificate/test_placed_edges.py",
     "certificate/test_checker.py",
     "certificate/test_compiled_kernels.py",
