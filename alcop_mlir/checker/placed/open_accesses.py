@@ -22,7 +22,12 @@ from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Choice, Clause, Term
 from alcop_mlir.checker.machine.arithmetic import Same
-from alcop_mlir.checker.ptx.instructions import Instruction, place_of, step_of
+from alcop_mlir.checker.ptx.instructions import (
+    Instruction,
+    place_of,
+    source_size,
+    step_of,
+)
 
 _SHARED = re.compile(r"[.%].*|n\d+")
 Indices = dict[str, Term]  # by loop
@@ -31,7 +36,8 @@ Indices = dict[str, Term]  # by loop
 @dataclass
 class Access:
     """offset: bytes behind the array's pointer; size: how many it accesses, and when
-    it does; runs, rests: what its guard lets be, and what not
+    it does, never where that is not known; runs, rests: what its guard lets be, and
+    what not
     """
 
     array: str
@@ -116,9 +122,19 @@ class Accesses:
         guard = thread.holds(thread.guard(ins))
         runs, rests = ([[]], [[]]) if guard is None else (guard.true, guard.false)
         pc = thread.state.pc
-        self.found[pc] = Access(
-            found[0][1:], offset, *size_of(thread, ins), runs, rests
-        )
+        size, when = size_of(thread, ins)
+        if source_size(ins) and not self._is_known(thread, ins):
+            when = []
+        self.found[pc] = Access(found[0][1:], offset, size, when, runs, rests)
+
+    def _is_known(self, thread: Thread, ins: Instruction) -> bool:
+        """Whether it is known how many bytes a copy reads, and not just at most."""
+        source = source_size(ins)
+        width = thread.kernel.width(source) if source.startswith("%") else 32
+        value = thread.named(thread.value(source), width)
+        if width < 2 or not isinstance(value, Same):
+            return False
+        return 0 <= value.low <= value.high < 1 << (width - 1)
 
     def seen(self, thread: Thread, ways: Ways) -> None:
         """All have been gone through."""

@@ -38,6 +38,7 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
 _TOGETHER = ("shfl", "ldmatrix", "movmatrix", "mma")
+_STOPS = ("trap", "brkpt", "call")
 _MOST_APART, _MOST_STATES = 12, 400
 
 
@@ -270,9 +271,10 @@ class OpenPlacing(Placing):
         """
         block = self.flow.block[state.pc]
         state.data.via = {**state.data.via, -1: -1}
-        if region.has_loops:
+        if region.has_loops or any(i.parts[0] in _STOPS for i in region.code):
             super().skipped(state, region)
             return
+        first = block if state.lanes is None else self.apart
         start, rest = state.pc, self.rest
         active = self.machine.every if state.lanes is None else state.lanes
         before = {n: self._operand(n) for n in region.written}
@@ -280,7 +282,7 @@ class OpenPlacing(Placing):
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
-            self.rest = _Rest(self.way, [[]], self.flow.past(block, one))
+            self.rest = _Rest(self.way, [[]], self.flow.past(first, one))
             self._forget(state, unsure)
             here = {
                 n: t
@@ -347,7 +349,7 @@ class OpenPlacing(Placing):
         """An instruction of which it is not known who executes it."""
         state.data.told.pop(f"u{state.pc}.0", None)
         access = self.accesses.found.get(state.pc)
-        if ins.parts[0] != "st" or access is None:
+        if ins.parts[0] != "st" or access is None or state.lanes is not None:
             super().unknown(state, ins)
             return
         self.rest = _Rest(self.way, access.rests)
