@@ -127,7 +127,8 @@ class OpenPlacing(Placing):
         if name in self.accesses.unknown:
             told.pop(name, None)
             if isinstance(value, np.ndarray) and lanes.all():
-                told[name] = signed(value, self.machine.kernel.width(ins.results[0]))
+                width = self.machine.kernel.width(ins.results[0])
+                told[name] = signed(value, max(width, 8))
         return value
 
     def narrow(self, state: State, clause: Clause) -> None:
@@ -173,6 +174,12 @@ class OpenPlacing(Placing):
             self._came(state)
         turns = dict(state.data.turns)
         if is_back:
+            # What was known on ways of the turn before is not of this one.
+            body = self.flow.loops[pc]
+            via = {b: p for b, p in state.data.via.items() if b not in body}
+            state.data.via = via
+            inner = {f"n{head}" for head in self.flow.loops if head in body} - {name}
+            turns = {n: t for n, t in turns.items() if n not in inner}
             known = turns.pop(name, None)
             if known is not None and known[""] < _MOST_APART:
                 turns[name] = terms.number(known[""] + 1)
@@ -270,7 +277,9 @@ class OpenPlacing(Placing):
         there has to be so too in threads that go past.
         """
         block = self.flow.block[state.pc]
-        state.data.via = {**state.data.via, -1: -1}
+        inside = self.flow.inside(block)
+        passed = {b: p for b, p in state.data.via.items() if b not in inside}
+        state.data.via = {**passed, -1: -1}
         if region.has_loops or any(i.parts[0] in _STOPS for i in region.code):
             super().skipped(state, region)
             return
@@ -278,7 +287,6 @@ class OpenPlacing(Placing):
         start, rest = state.pc, self.rest
         active = self.machine.every if state.lanes is None else state.lanes
         before = {n: self._operand(n) for n in region.written}
-        inside = self.flow.inside(block)
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
