@@ -25,6 +25,7 @@ class ProductFacts(Facts):
         super().__init__(answers)
         self.threads = threads
         self._deep: dict[str, set[str]] = {}
+        self._named: dict[bytes, Term] = {}
 
     # Ranges, and numbers of each thread.
 
@@ -55,6 +56,12 @@ class ProductFacts(Facts):
 
     def of_threads(self, numbers: np.ndarray) -> Term:
         """The numbers of threads as a term."""
+        key = numbers.tobytes()
+        if key not in self._named:
+            self._named[key] = self._of_threads(numbers)
+        return self._named[key]
+
+    def _of_threads(self, numbers: np.ndarray) -> Term:
         least = int(numbers.min())
         step = int(np.gcd.reduce(numbers - least))
         if not step:

@@ -197,11 +197,18 @@ def split(fact: Term, by: str) -> tuple[Term, Term]:
 
 def replaced(a: Term, values: Mapping[str, Term]) -> Term:
     """The term with values for symbols, also inside of others."""
-    found = number(a.get("", 0))
-    for symbol, factor in a.items():
-        if symbol:
-            found = plus(found, _value(symbol, values), factor)
-    return found
+    named = [s for s in a if s in values or _is_of(s, values)]
+    if not named:
+        return a if "" in a else {**a, "": 0}
+    found = {"": 0, **{s: c for s, c in a.items() if s not in named}}
+    for symbol in named:
+        for s, c in _value(symbol, values).items():
+            found[s] = found.get(s, 0) + c * a[symbol]
+    return {s: c for s, c in found.items() if c or s == ""}
+
+
+def _is_of(symbol: str, values: Mapping[str, Term]) -> bool:
+    return isinstance(symbol, Made) and not symbol.names.isdisjoint(values)
 
 
 def replaced_in(clause: Clause, values: Mapping[str, Term]) -> Clause:
@@ -212,7 +219,7 @@ def replaced_in(clause: Clause, values: Mapping[str, Term]) -> Clause:
 def _value(symbol: str, values: Mapping[str, Term]) -> Term:
     if symbol in values:
         return values[symbol]
-    if isinstance(symbol, Made) and not symbol.names.isdisjoint(values):
+    if _is_of(symbol, values):
         if isinstance(symbol, Quotient):
             return quotient(replaced(symbol.dividend, values), symbol.divisor)
         if isinstance(symbol, Product):
