@@ -13,6 +13,8 @@ from placed_cases import restated, verdict
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.open_statement import read_open_statement
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.compilation.certification import launched_kernels
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
@@ -151,6 +153,25 @@ def test_another_statement_is_refused(
         check(SUMS.ptx, restated(proven, path, value))
 
 
+def test_what_was_known_on_ways_of_the_turn_before_is_forgotten(
+    proven: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts there name the turn, which is another one now."""
+    before: list[set[int]] = []
+    turned = OpenPlacing.turned
+
+    def look(self: OpenPlacing, state: State, is_back: bool) -> None:
+        body = self.flow.loops.get(state.pc, set()) - {state.pc}
+        if is_back:
+            before.append(body & state.data.via.keys())
+        turned(self, state, is_back)
+        assert not is_back or not body & state.data.via.keys()
+
+    monkeypatch.setattr(OpenPlacing, "turned", look)
+    check(SUMS.ptx, proven)
+    assert any(before)
+
+
 def test_results_are_not_placed_where_accesses_are_not_bounded(
     proven: dict[str, Any],
 ) -> None:
@@ -168,4 +189,7 @@ def test_elements_of_an_array_lie_one_behind_the_other() -> None:
     array = value["arrays"][value["lhs"]]
     array[1][0] = [[1, ["K"]], [8, []]]
     with pytest.raises(CertificateError, match="elements with gaps"):
+        read_open_statement(value)
+    array[:2] = ["mm", [[[1, ["M"]]], [[1, []]]]]
+    with pytest.raises(CertificateError, match="a loop that indexes twice"):
         read_open_statement(value)

@@ -82,6 +82,8 @@ def _steps(
     loops: str, strides: list[Any], every: dict[str, Polynomial], sizes: Any
 ) -> dict[str, Polynomial]:
     """Elements lie one behind the other: each stride is all that the next ones span."""
+    if len({*loops}) < len(loops):
+        raise CertificateError("this is no certificate: a loop that indexes twice")
     span: Polynomial = ((1, ()),)
     found: dict[str, Polynomial] = {}
     for loop, stride in reversed(list(zip(loops, strides, strict=True))):

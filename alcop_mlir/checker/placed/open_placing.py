@@ -97,8 +97,8 @@ class OpenPlacing(Placing):
         return Way(self.flow.block[state.pc], self._edges(state), turns, told)
 
     def _edges(self, state: State) -> tuple[tuple[int, int], ...]:
-        via = state.data.via
-        return tuple(sorted((b, p) for b, p in via.items() if min(b, p) >= 0))
+        known, via = self.accesses.ways.edges, state.data.via
+        return tuple(sorted((b, p) for b, p in via.items() if (p, b) in known))
 
     def _is_nothing(self, term: Term) -> bool:
         return self.accesses.is_zero(term, self.way)
@@ -175,7 +175,7 @@ class OpenPlacing(Placing):
         turns = dict(state.data.turns)
         if is_back:
             # What was known on ways of the turn before is not of this one.
-            body = self.flow.loops[pc]
+            body = self.flow.loops[pc] - {pc}
             via = {b: p for b, p in state.data.via.items() if b not in body}
             state.data.via = via
             inner = {f"n{head}" for head in self.flow.loops if head in body} - {name}
