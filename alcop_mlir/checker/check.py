@@ -129,6 +129,8 @@ class _Check:
     placed: results are followed, as this says; what is in cells of shared memory, and
             who may access them, is not, which another check does
     seen:   where sizes are open, of which elements accesses are
+    heads:  what is listed; where results of known extents are followed, all turns but
+            the first are as one, as tags say what differs
     """
 
     def __init__(
@@ -139,6 +141,7 @@ class _Check:
         seen: Accesses | None = None,
     ):
         self.given, self.machine = given, machine
+        self.heads = given.heads
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
         if isinstance(placed, OpenStatement):
@@ -146,6 +149,7 @@ class _Check:
             machine.placing = OpenPlacing(machine, self.flow, placed, seen)
         elif placed is not None:
             machine.placing = Placing(machine, self.flow, placed)
+            self.heads = [one.of_later_turns() for one in given.heads]
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
@@ -196,7 +200,7 @@ class _Check:
         if placing is not None:
             placing.turned(state, state.previous in blocks)
         self._count(state, state.previous in blocks)
-        heads, cells = self.given.heads, state.cells
+        heads, cells = self.heads, state.cells
         digests = cells.digest(), cells.sources_digest()
         here = b"" if placing is None else placing.key(state)
 

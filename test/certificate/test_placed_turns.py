@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 from placed_cases import verdict
 
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.form.statement import read_statement
 from alcop_mlir.checker.machine.cells import Cells
-from alcop_mlir.checker.machine.held import Held
+from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.blocks import numbered, restrict, turns_of
+from alcop_mlir.checker.placed.tags import Book, Element, Kind, Result
 from alcop_mlir.checker.ptx.flow import Flow, counters
 from alcop_mlir.checker.ptx.text import read_kernel
 
@@ -92,6 +95,27 @@ def test_counters_are_added_to_once_in_each_turn() -> None:
     flow = Flow(read_kernel(LOOP, "f"))
     (head,) = flow.loops
     assert counters(flow, head) == {"%rd1": 3}
+
+
+def test_tags_of_no_turn_become_those_of_later_turns() -> None:
+    """Of A's elements, of which a turn moves others on by 32; not those of C."""
+    stated = json.loads(VECTORS.launched.stated)
+    book = Book(read_statement(stated), 2)
+    moved = Element("f_param_0", (("n7", 32),), 2)
+    kinds: list[Kind] = [
+        moved,
+        Element("f_param_0", (), 2),
+        Element("f_param_2", (), 4),
+        Result((), 4, (("", 64),), frozenset()),
+    ]
+    number = np.array([[book.number(kind) for kind in kinds]], np.int32)
+    given = Tags(number, np.array([[0, 2 * 64, 0, 0]]))
+    (found,) = book.in_turn([given], "n7", 1)
+    new = [book.kinds[n] for n in found.number[0].tolist()]
+    assert new[:3] == [moved, moved, kinds[2]]
+    assert found.place.tolist() == [[0, 2 * 32, 0, 0]]
+    upto = (("", 32), ("n7", 32))
+    assert new[3] == kinds[3]._replace(upto=upto)
 
 
 def test_turns_of_equal_numbers_go_together() -> None:

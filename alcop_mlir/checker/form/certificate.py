@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.checker.form.open_statement import is_open, read_open_statement
@@ -45,6 +45,10 @@ class Head:
     def registers(self) -> Iterable[str]:
         """Those of which it says something."""
         return (*self.terms, *self.truths, *self.spreads, *self.numbers)
+
+    def of_later_turns(self) -> Head:
+        """A state of some turn but the first, as one of any of which its facts hold."""
+        return replace(self, turns={h: 0 for h, n in self.turns.items() if not n})
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from alcop_mlir.checker.form.open_statement import APART, OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
-from alcop_mlir.checker.machine.held import Frozen
+from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.placed.tags import Book, Element, Kind, Origins
 
 _HALF = APART // 2
@@ -58,6 +58,10 @@ class OpenBook(Book):
     ):
         super().__init__(statement, grain)
         self.origins, self.ended = OpenOrigins(is_nothing), ended
+
+    def in_turn(self, every: list[Tags], turn: str, number: int) -> list[Tags]:
+        """As they are: first turns are told apart by what they hold."""
+        return every
 
     def is_whole(self, upto: Frozen) -> bool:
         """Whether a sum up to there is all of it."""

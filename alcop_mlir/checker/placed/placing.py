@@ -239,7 +239,10 @@ class Placing:
                 data.registers[name] = self.moves.operand(name, width)
         names = [n for n in data.registers if n in live]
         every = [data.shared, *(data.registers[n] for n in names)]
-        shared, *rest = self.book.renamed(every, values, lost)
+        every = self.book.renamed(every, values, lost)
+        if is_back and pc in state.turns:
+            every = self.book.in_turn(every, f"n{pc}", state.turns[pc] + 1)
+        shared, *rest = every
         registers = dict(zip(names, rest, strict=True))
         body = self.flow.loops.get(pc, set())
         changed = {n for b in body for i in self._code(b) for n in i.results}

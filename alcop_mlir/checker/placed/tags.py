@@ -237,10 +237,7 @@ class Book:
         every = list(every)
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
-        is_there = np.zeros(len(self.kinds), bool)
-        for tags in every:
-            is_there[tags.number] = True
-        for number in np.flatnonzero(is_there).tolist():
+        for number in self._present(every):
             kind = self.kinds[number]
             if kind is not None:
                 new[number], more[number] = self._renamed(kind, values, lost)
@@ -248,6 +245,47 @@ class Book:
             return every
         found = [(new[t.number], t.place + more[t.number]) for t in every]
         return [Tags(n, np.where(n == UNKNOWN, 0, p)) for n, p in found]
+
+    def in_turn(self, every: list[Tags], turn: str, number: int) -> list[Tags]:
+        """Tags of no turn as of that turn, which is a number, so that they are those of
+        later turns: of operands' elements, as others of them move, and of sums.
+        """
+        kinds = {n: self.kinds[n] for n in self._present(every)}
+        steps = self._steps(kinds.values(), turn)
+        new = np.arange(len(self.kinds), dtype=np.int32)
+        more = np.zeros(len(self.kinds), np.int64)
+        for one, kind in kinds.items():
+            if isinstance(kind, Element) and kind.array in steps:
+                by, term = steps[kind.array], dict(kind.term)
+                if turn not in term:
+                    kind = kind._replace(term=terms.frozen({**term, turn: by}))
+                    new[one] = self.number(kind)
+                    more[one] = -by * number * max(kind.size, 1)
+            elif isinstance(kind, Result) and "" in steps:
+                by, upto = steps[""], dict(kind.upto)
+                if turn not in upto:
+                    upto = {**upto, turn: by, "": upto.get("", 0) - by * number}
+                    new[one] = self.number(kind._replace(upto=terms.frozen(upto)))
+        return [Tags(new[t.number], t.place + more[t.number]) for t in every]
+
+    def _present(self, every: Iterable[Tags]) -> list[int]:
+        is_there = np.zeros(len(self.kinds), bool)
+        for tags in every:
+            is_there[tags.number] = True
+        return np.flatnonzero(is_there).tolist()
+
+    def _steps(self, kinds: Iterable[Kind | None], turn: str) -> dict[str, int]:
+        """By operand what a turn adds to the index of elements; "": along the sum."""
+        found: dict[str, set[int]] = {}
+        for kind in kinds:
+            if isinstance(kind, Element) and turn in dict(kind.term):
+                found.setdefault(kind.array, set()).add(dict(kind.term)[turn])
+        arrays, reduced = self.statement.arrays, self.statement.reduced
+        operands = (self.statement.lhs, self.statement.rhs)
+        steps = {n: each.pop() for n, each in found.items() if len(each) == 1}
+        steps = {n: by for n, by in steps.items() if n in operands}
+        along = {by // arrays[n].strides[reduced] for n, by in steps.items()}
+        return {**steps, "": along.pop()} if len(along) == 1 else steps
 
     def _renamed(
         self, kind: Kind, values: Mapping[str, Term], lost: set[str]
