@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,12 +59,6 @@ class Way:
     turns: Mapping[str, int]
     told: Mapping[str, Term]
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """The same for the same knowledge."""
-        told = tuple((n, terms.frozen(t)) for n, t in sorted(self.told.items()))
-        return self.block, self.edges, tuple(sorted(self.turns.items())), told
-
 
 class _Plain:
     """Facts and clauses, with values for symbols, once each; is_void: no number makes
@@ -103,7 +97,9 @@ class Accesses:
         self.unknown: set[str] = set()
         self.resolves: set[int] = set()
         self._decided: dict[object, bool] = {}
-        self._known: dict[object, tuple[dict[str, Term], _Plain, int]] = {}
+        self._known: dict[object, tuple[_Plain, int]] = {}
+        self._values: dict[object, dict[str, Term]] = {}
+        self._named: set[str] = set()  # what facts name
         self._numbers: dict[object, int] = {}
         self._inside: dict[str, set[str]] = {}
         self._made: dict[object, Clause] = {}
@@ -141,6 +137,9 @@ class Accesses:
         self.thread, self.ways = thread, ways
         into = Counter(to for _, to in ways.edges)
         self.joins = {block for block, count in into.items() if count > 1}
+        for way in (*ways.ends.values(), *ways.edges.values()):
+            facts = (f for c in way.clauses.values() for one in c for f in one)
+            self._named |= terms.inside(*way.facts.values(), *facts)
         every = terms.inside(*(one.offset for one in self.found.values()))
         self.unknown = {name for name in every if name[0] == "u"}
         self.resolves = {
@@ -152,7 +151,14 @@ class Accesses:
     # Questions.
 
     def values(self, way: Way) -> dict[str, Term]:
-        """What stands for one of several values, on this way."""
+        """What stands for one of several values on this way, turns, what is told."""
+        told = tuple((n, terms.frozen(t)) for n, t in sorted(way.told.items()))
+        key = way.edges, tuple(sorted(way.turns.items())), told
+        if key not in self._values:
+            self._values[key] = self._resolved(way)
+        return self._values[key]
+
+    def _resolved(self, way: Way) -> dict[str, Term]:
         found: dict[str, Term] = {}
         for block, before in way.edges:
             there = self.ways.edges.get((before, block))
@@ -160,26 +166,29 @@ class Accesses:
                 mine = [t for w, t in every if w is there]
                 if mine and name.startswith(f"j{block}."):
                     found[name] = mine[0]
+        found |= {n: terms.number(t) for n, t in way.turns.items()}
+        found |= way.told
         for _ in found:
-            found = {n: terms.replaced(t, found) for n, t in found.items()}
+            more = {n: terms.replaced(t, found) for n, t in found.items()}
+            if more == found:
+                break
+            found = more
         return found
 
     def known(
         self, way: Way, edge: tuple[int, int] | None = None
-    ) -> tuple[dict[str, Term], _Plain, int]:
-        """Values for what has one; facts and clauses on a way, or behind the edge out
-        of it, with these, and a number that is the same for the same ones.
+    ) -> tuple[_Plain, int]:
+        """Facts and clauses on a way, or behind the edge out of it, with values for
+        what has one; and a number that is the same for the same ones.
         """
-        key = way.key, edge
+        values = self.values(way)
+        named = sorted(self._named & values.keys())
+        mine = tuple((n, terms.frozen(values[n])) for n in named)
+        key = way.block, way.edges, edge, mine
         if key not in self._known:
             every = [self.ways.ends[way.block]]
             every += [self.ways.edges[before, block] for block, before in way.edges]
             every += [] if edge is None else [self.ways.edges[edge]]
-            values = self.values(way)
-            values |= {n: terms.number(t) for n, t in way.turns.items()}
-            values |= way.told
-            for _ in values:
-                values = {n: terms.replaced(t, values) for n, t in values.items()}
             found = _Plain()
             for text, fact in {k: f for w in every for k, f in w.facts.items()}.items():
                 found.add(self._valued(text, [[fact]], values))
@@ -188,14 +197,14 @@ class Accesses:
                 found.add(self._valued(text, clause, values))
             whole = (*found.facts, "", *found.clauses), found.is_void
             number = self._numbers.setdefault(whole, len(self._numbers))
-            self._known[key] = values, found, number
+            self._known[key] = found, number
         return self._known[key]
 
     def never(
         self, clause: Clause, way: Way, edge: tuple[int, int] | None = None
     ) -> bool:
         """Whether no alternative can hold on a way, or behind the edge out of it."""
-        values, known, number = self.known(way, edge)
+        values, (known, number) = self.values(way), self.known(way, edge)
         if known.is_void:
             return True
         clause = [[self._plain(f, values) for f in one] for one in clause]
@@ -207,7 +216,7 @@ class Accesses:
 
     def is_zero(self, term: Term, way: Way) -> bool:
         """Whether a term is 0 on a way."""
-        term = self._plain(term, self.known(way)[0])
+        term = self._plain(term, self.values(way))
         if terms.is_constant(term):
             return not term.get("", 0)
         below = terms.opposite(term)
@@ -285,7 +294,7 @@ class Accesses:
         access = self.found.get(pc)
         if access is None:
             return None
-        offset = self._plain(access.offset, {**self.values(way), **way.told})
+        offset = self._plain(access.offset, self.values(replace(way, turns={})))
         apart = self._apart(access.array, offset)
         if apart is None:
             return None
