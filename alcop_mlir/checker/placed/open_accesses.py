@@ -22,6 +22,8 @@ from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Choice, Clause, Term
 from alcop_mlir.checker.machine.arithmetic import Same
+from alcop_mlir.checker.machine.held import Frozen
+from alcop_mlir.checker.placed.open_facts import Known, Ready, ready
 from alcop_mlir.checker.ptx.instructions import (
     Instruction,
     place_of,
@@ -58,31 +60,7 @@ class Way:
     edges: tuple[tuple[int, int], ...]
     turns: Mapping[str, int]
     told: Mapping[str, Term]
-
-
-class _Plain:
-    """Facts and clauses, with values for symbols, once each; is_void: no number makes
-    them all true.
-    """
-
-    def __init__(self) -> None:
-        self.facts: dict[str, Term] = {}
-        self.clauses: dict[str, Clause] = {}
-        self.is_void = False
-
-    def add(self, clause: Clause) -> None:
-        """One of the alternatives holds."""
-        left = [
-            [f for f in one if not terms.is_constant(f)]
-            for one in clause
-            if not any(terms.is_constant(f) and f.get("", 0) < 0 for f in one)
-        ]
-        if len(left) == 1:
-            self.facts.update({terms.text(f): f for f in left[0]})
-        elif not left:
-            self.is_void = True
-        elif all(left):
-            self.clauses[terms.clause_text(left)] = left
+    values: dict[str, Term] | None = None  # see `Accesses.values`
 
 
 class Accesses:
@@ -97,12 +75,13 @@ class Accesses:
         self.unknown: set[str] = set()
         self.resolves: set[int] = set()
         self._decided: dict[object, bool] = {}
-        self._known: dict[object, tuple[_Plain, int]] = {}
+        self._known: dict[object, tuple[Known, int]] = {}
+        self._wholes: dict[Frozen, Term] = {}
         self._values: dict[object, dict[str, Term]] = {}
         self._named: set[str] = set()  # what facts name
         self._numbers: dict[object, int] = {}
         self._inside: dict[str, set[str]] = {}
-        self._made: dict[object, Clause] = {}
+        self._made: dict[object, Ready] = {}
 
     def see(self, thread: Thread, ins: Instruction) -> None:
         """An access, where the thread stands."""
@@ -152,11 +131,13 @@ class Accesses:
 
     def values(self, way: Way) -> dict[str, Term]:
         """What stands for one of several values on this way, turns, what is told."""
-        told = tuple((n, terms.frozen(t)) for n, t in sorted(way.told.items()))
-        key = way.edges, tuple(sorted(way.turns.items())), told
-        if key not in self._values:
-            self._values[key] = self._resolved(way)
-        return self._values[key]
+        if way.values is None:
+            told = tuple((n, terms.frozen(t)) for n, t in sorted(way.told.items()))
+            key = way.edges, tuple(sorted(way.turns.items())), told
+            if key not in self._values:
+                self._values[key] = self._resolved(way)
+            way.values = self._values[key]
+        return way.values
 
     def _resolved(self, way: Way) -> dict[str, Term]:
         found: dict[str, Term] = {}
@@ -175,9 +156,7 @@ class Accesses:
             found = more
         return found
 
-    def known(
-        self, way: Way, edge: tuple[int, int] | None = None
-    ) -> tuple[_Plain, int]:
+    def known(self, way: Way, edge: tuple[int, int] | None = None) -> tuple[Known, int]:
         """Facts and clauses on a way, or behind the edge out of it, with values for
         what has one; and a number that is the same for the same ones.
         """
@@ -189,7 +168,7 @@ class Accesses:
             every = [self.ways.ends[way.block]]
             every += [self.ways.edges[before, block] for block, before in way.edges]
             every += [] if edge is None else [self.ways.edges[edge]]
-            found = _Plain()
+            found = Known()
             for text, fact in {k: f for w in every for k, f in w.facts.items()}.items():
                 found.add(self._valued(text, [[fact]], values))
             clauses = {k: c for w in every for k, c in w.clauses.items()}
@@ -207,7 +186,8 @@ class Accesses:
         values, (known, number) = self.values(way), self.known(way, edge)
         if known.is_void:
             return True
-        clause = [[self._plain(f, values) for f in one] for one in clause]
+        every = ([self._plain(f, values) for f in one] for one in clause)
+        clause = [one for one in every if not known.refutes(one)]
         key = terms.clause_text(clause), number
         if key not in self._decided:
             given = [*known.facts.values()], [*known.clauses.values()]
@@ -223,7 +203,7 @@ class Accesses:
         above = terms.opposite(terms.negative(term))
         return self.never([[below]], way) and self.never([[above]], way)
 
-    def _valued(self, text: str, clause: Clause, values: dict[str, Term]) -> Clause:
+    def _valued(self, text: str, clause: Clause, values: dict[str, Term]) -> Ready:
         """The clause of that text, with values for symbols."""
         if text not in self._inside:
             every = [f for one in clause for f in one]
@@ -231,7 +211,8 @@ class Accesses:
         own = sorted(self._inside[text] & values.keys())
         key = text, *(terms.frozen(values[name]) for name in own)
         if key not in self._made:
-            self._made[key] = [[self._plain(f, values) for f in one] for one in clause]
+            plain = [[self._plain(f, values) for f in one] for one in clause]
+            self._made[key] = ready(plain)
         return self._made[key]
 
     def _plain(self, term: Term, values: Mapping[str, Term]) -> Term:
@@ -241,17 +222,24 @@ class Accesses:
         facts = self.thread.facts
         term = facts.folded(terms.replaced(term, values))
         own = {s: c for s, c in term.items() if s in facts.own}
-        numbers = facts.in_threads(own) if len(own) > 1 else None
-        if numbers is None:
+        if not own:
             return term
-        known = len(facts.own)
-        whole = facts.of_threads(numbers)
-        if len(facts.own) > known:
-            known = len(facts.own)
-            less = facts.of_threads(-numbers)
-            whole = whole if len(facts.own) > known else terms.negative(less)
+        key = terms.frozen(own)
+        if key not in self._wholes:
+            self._wholes[key] = self._whole(own)
         rest = {s: c for s, c in term.items() if s not in own}
-        return terms.plus(rest, whole)
+        return terms.plus(rest, self._wholes[key])
+
+    def _whole(self, own: Term) -> Term:
+        """Numbers of threads as one symbol, which grows first."""
+        facts = self.thread.facts
+        numbers = facts.in_threads(own)
+        if numbers is None:
+            return own
+        apart = numbers - numbers[0]
+        if apart[np.argmax(apart != 0)] < 0:
+            return terms.negative(facts.of_threads(-numbers))
+        return facts.of_threads(numbers)
 
     # Elements.
 
@@ -294,7 +282,9 @@ class Accesses:
         access = self.found.get(pc)
         if access is None:
             return None
-        offset = self._plain(access.offset, self.values(replace(way, turns={})))
+        offset = self._plain(
+            access.offset, self.values(replace(way, turns={}, values=None))
+        )
         apart = self._apart(access.array, offset)
         if apart is None:
             return None
