@@ -69,7 +69,7 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
     machine = _machine(given, kernel)
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
-    found = _Check(given, machine)
+    found = _Check(given, machine, given.heads)
     met = {*found.run()}
     stated, seen = given.placed, None
     if isinstance(stated, OpenStatement):
@@ -85,8 +85,8 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
         except CertificateError as error:
             raise NotBoundedError(str(error)) from error
     if stated is not None:
-        other = _machine(given, kernel)
-        met |= {*_Check(given, other, stated, seen).run()}
+        states, other = _placed(given, kernel, stated, seen)
+        met |= states
         machine.assumed |= other.assumed
     if machine.assumed - {*given.assumes}:
         raise CertificateError("the certificate does not say what it assumes")
@@ -95,6 +95,30 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
     if found.ends != given.ends:
         raise CertificateError("the certificate is wrong about the end of loops")
     return tuple(sorted(met))
+
+
+def _placed(
+    given: Certificate, kernel: Kernel, stated: Statement, seen: Accesses | None
+) -> tuple[set[int], Machine]:
+    """Which listed states are met where results are followed: with one state for all
+    turns but the first, or where tags do not say what turns add, with each.
+    """
+
+    def follow(heads: list[Head]) -> tuple[set[int], Machine]:
+        machine = _machine(given, kernel)
+        return {*_Check(given, machine, heads, stated, seen).run()}, machine
+
+    later = [one.of_later_turns() for one in given.heads]
+    if seen is not None or later == given.heads:
+        return follow(given.heads)
+    try:
+        return follow(later)
+    except NotPlacedError as error:
+        first = error
+    try:
+        return follow(given.heads)
+    except CertificateError:  # where nothing is placed no answers are left for it
+        raise first from None
 
 
 def _machine(given: Certificate, kernel: Kernel) -> Machine:
@@ -129,19 +153,18 @@ class _Check:
     placed: results are followed, as this says; what is in cells of shared memory, and
             who may access them, is not, which another check does
     seen:   where sizes are open, of which elements accesses are
-    heads:  what is listed; where results of known extents are followed, all turns but
-            the first are as one, as tags say what differs
+    heads:  the listed states
     """
 
     def __init__(
         self,
         given: Certificate,
         machine: Machine,
+        heads: list[Head],
         placed: Statement | None = None,
         seen: Accesses | None = None,
     ):
-        self.given, self.machine = given, machine
-        self.heads = given.heads
+        self.given, self.machine, self.heads = given, machine, heads
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
         if isinstance(placed, OpenStatement):
@@ -149,7 +172,6 @@ class _Check:
             machine.placing = OpenPlacing(machine, self.flow, placed, seen)
         elif placed is not None:
             machine.placing = Placing(machine, self.flow, placed)
-            self.heads = [one.of_later_turns() for one in given.heads]
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known

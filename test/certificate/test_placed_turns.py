@@ -132,3 +132,10 @@ def test_turns_of_equal_numbers_go_together() -> None:
     assert state.data.told["n7"].ravel().tolist() == [2, 4]
     assert state.data.told["%p1"].shape == (1, 1, 1, 1, 2)
     assert state.facts == [{"n7": 1, "": -2}, {"n7": -1, "": 4}]
+
+
+def test_turns_of_which_tags_do_not_say_what_they_add() -> None:
+    """With four slots and a loop of three groups of turns each goes its own way."""
+    case = matmul("nn", 32, 32, 384, "block=32,32,32 warp=16,16 stages=4,1")
+    report = verdict(case, case.ptx)
+    assert report.verdict == "proven", report.misplaced
