@@ -9,23 +9,24 @@ in the certificate, and only gone through here. By room:
     logic    linear terms, and proofs that facts contradict each other: these are
              added up, in the order of asking
     machine  what instructions leave in registers of all threads at once, and in cells
-             of shared memory; `walk` goes ways on it, and `check` looks which listed
-             state covers what arrives
+             of shared memory; `walk` goes ways on it, and `listed_states` looks which
+             one covers what arrives
     bounds   a thread that stands for all goes through each block once, where sizes
              multiply: is each access to global memory inside of its array
-    placed   on the ways of `walk`: is each result made of the right elements
+    placed   on the ways of `walk`, once more: is each result made of the right
+             elements; files `open_*` are for sizes that are known at run time only
 
 Where results are followed, the ways of `walk` are gone once more, and cells are not
 looked at: there it is known of more threads than of listed states who accesses them.
 
-There are two walks, as what one needs the other has to leave out. Shared memory asks
-for all threads at once and for ways that are told apart: slots are numbers, cells are
-in one state, and what orders nothing is gone over. Accesses to global memory stand in
-just what is gone over: each is under guards that sizes decide, and with both sides of
-each told apart there would be as many ways as subsets of accesses. So these are joined
-where they meet, with what was known on each, and facts of the turn before are kept,
-which a listed state forgets. A joined state has no cells, and a register that is one of
-several values is no address of shared memory.
+There are two kinds of walks, as what one needs the other has to leave out. Shared
+memory asks for all threads at once and for ways that are told apart: slots are numbers,
+cells are in one state, and what orders nothing is gone over. Accesses to global memory
+stand in just what is gone over: each is under guards that sizes decide, and with both
+sides of each told apart there would be as many ways as subsets of accesses. So these
+are joined where they meet, with what was known on each, and facts of the turn before
+are kept, which a listed state forgets. A joined state has no cells, and a register that
+is one of several values is no address of shared memory.
 
 `certificate.answers` runs all of it to find out what is asked, and to answer.
 """
