@@ -276,7 +276,7 @@ CASES = (
     Case("attention", plain_attention(Attention(1, 512, 32))),
 )
 # Extents that tiles do not divide, by copies and element by element; K in parts; a
-# raster whose last group is smaller; sums that end inside of a tile, in a loop.
+# raster whose last group is smaller; K that ends inside of a tile, in a loop.
 EDGES = (
     Case("edges 2,1", _Matmul(65, 72, 40).text(), f"{_TILES}2,1"),
     Case("single elements 2,1", _Matmul(33, 71, 40).text(), f"{_TILES}2,1"),

@@ -390,7 +390,7 @@ class _Statement:
 
 
 class _Products(_Statement):
-    """The sum of products, or parts of it."""
+    """The contraction, or parts of its sum."""
 
     init: str | None = None
 

@@ -24,7 +24,7 @@ from certificate_kernels import CASES, Case, open_matmul
 SMALL = "block=32,32,32 warp=16,16 stages=2,1"
 PLAIN = open_matmul("nn", SMALL)
 SUMS = Case(
-    "sums from 0",
+    "from 0",
     """
 func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>)
     -> tensor<?x?xf32> {

@@ -55,7 +55,7 @@ def test_a_product_that_is_added_twice() -> None:
 
 
 def fused() -> str:
-    """The kernel with the first product and its sum as one instruction."""
+    """The kernel with the first `mul` and `add` as one instruction."""
     text = CASE.ptx.replace(" \t", " ")
     pair = "mul.rn.f32 %r8, %r6, %r7;\n\tadd.rn.f32 %r9, %r5, %r8;"
     assert text.count(pair) == 1

@@ -59,7 +59,7 @@ class Thread(Numbers):
         return found
 
     def counts(self, axis: str) -> list[Term]:
-        """What the number of blocks along an axis is the product of."""
+        """Numbers that multiplied are how many blocks there are along an axis."""
         return [
             terms.quotient(terms.plus(self.polynomial(value), terms.number(by - 1)), by)
             for value, by in self.given.grid[axis]

@@ -1,4 +1,4 @@
-"""Which bits sums may have: `a | b` is `a + b` where no bit is in both."""
+"""Which bits `a + b` may have: `a | b` is `a + b` where no bit is in both."""
 
 from __future__ import annotations
 

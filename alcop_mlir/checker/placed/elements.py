@@ -32,7 +32,7 @@ _SUMS = ("add", "fma")
 def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
     """What is computed of elements with the same indices is of those too.
 
-    name: the opcode, of which products and sums are looked at
+    name: the opcode: of `mul`, `add` and `fma` it is looked at what is added up
     """
     number = np.full(parts[0].number.shape, NUMBER, np.int32)
     index = np.zeros(number.shape, np.int64)
@@ -69,7 +69,7 @@ def _computed(book: Book, name: str, given: _Given) -> _Found:
 
 
 def _multiplied(book: Book, given: _Given) -> _Found | None:
-    """A product of the sum, of an element of each operand; None: another one."""
+    """What the sum adds, of an element of each operand; None: something else."""
     statement, loops = book.statement, dict[str, tuple[Term, Any]]()
     kinds = [book.kinds[number] for number, _ in given]
     arrays = {one.array for one in kinds if isinstance(one, Element)}
@@ -167,7 +167,7 @@ def _added(book: Book, given: _Given) -> _Found | None:
 
 
 def _part(book: Book, number: int, at: np.ndarray) -> tuple[Result, Any] | None:
-    """What may be a part of a sum: of products; an element of what is added up; or
+    """What may be a part of a sum: of what is multiplied; an element that is added; or
     where it starts from.
     """
     kind, statement = book.kinds[number], book.statement

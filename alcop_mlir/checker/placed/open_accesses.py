@@ -2,8 +2,8 @@
 
 `checker/bounds` goes through all blocks as one thread that stands for all: there each
 address is a sum of products of sizes, numbers of blocks, turns and threads. With the
-strides of an array it is taken apart into an index of each loop: as sums these are
-the same, so that memory there is that element wherever the indices are inside.
+strides of an array it is taken apart into an index of each loop: these are the same
+number, so that memory there is that element wherever the indices are inside.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Indices = dict[str, Term]  # by loop
 @dataclass
 class Access:
     """offset: bytes behind the array's pointer; size: how many it accesses, and when
-    it does, never where that is not known; runs, rests: what its guard lets be, and
-    what not
+    it does, never where that is not known; `runs`, `rests`: where its guard holds,
+    and where not
     """
 
     array: str

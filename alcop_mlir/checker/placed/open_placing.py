@@ -205,7 +205,7 @@ class OpenPlacing(Placing):
             self._end(state)
 
     def _end(self, state: State) -> None:
-        """Sums that are whole are so however many turns there were, and what has been
+        """A sum that is whole is so however many turns there were, and what has been
         multiplied is of no use then.
         """
         self.machine.state, data = state, state.data
@@ -251,7 +251,7 @@ class OpenPlacing(Placing):
     # Elements.
 
     def is_skipped_by_none(self, indices: Indices, count: int, is_zero: bool) -> bool:
-        """Whether no element that is there is left out by a thread that rests; 0 may be
+        """Whether threads that go past leave out no element that is there; 0 may be
         instead of it beyond the end of the sum.
         """
         rest = self.rest

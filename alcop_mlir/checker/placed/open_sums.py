@@ -1,4 +1,4 @@
-"""Sums along a loop of which nobody knows how long it is: when they are whole."""
+"""When a sum is whole, along a loop of which nobody knows how long it is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OpenSums:
         return along is None or name in along[0]
 
     def ended(self, registers: Mapping[str, Tags]) -> tuple[dict[str, Tags], bool]:
-        """Registers with sums that are whole where they surely are; whether all are."""
+        """Registers, with each sum as a whole one if it surely is; whether all are."""
         numbers = {n for tags in registers.values() for n in _of(tags)}
         kinds = {number: self.book.kinds[number] for number in numbers}
         whole = {n: made for n, k in kinds.items() if (made := self._ended(k))}

@@ -248,7 +248,7 @@ class Book:
 
     def in_turn(self, every: list[Tags], turn: str, number: int) -> list[Tags]:
         """Tags of no turn as of that turn, which is a number, so that they are those of
-        later turns: of operands' elements, as others of them move, and of sums.
+        later turns: of operands' elements, as others of them move, and of each sum.
         """
         kinds = {n: self.kinds[n] for n in self._present(every)}
         steps = self._steps(kinds.values(), turn)
