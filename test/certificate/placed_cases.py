@@ -9,6 +9,7 @@ from typing import Any
 
 from alcop_mlir.certificate.api import Report
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.checker.check import check
 from alcop_mlir.compilation.certification import certified, launched_kernels
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -21,6 +22,14 @@ def verdict(case: Case, text: str, name: str | None = None) -> Report:
     (one,) = (k for k in kernels if name in (None, k.name))
     given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
     return certified(text, *given, one.promised, one.stated)
+
+
+def assert_proven(case: Case) -> None:
+    """All of the claim is proven of a case's kernel, and its certificate checks."""
+    report = verdict(case, case.ptx)
+    assert report.verdict == "proven", report.misplaced
+    assert report.certificate is not None
+    check(case.ptx, report.certificate)
 
 
 def restated(found: dict[str, Any], path: tuple[Any, ...], value: Any) -> Any:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placed_cases import verdict
+from placed_cases import assert_proven, verdict
 
-from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.certificate import read_certificate
 from alcop_mlir.checker.machine.arithmetic import Mixed, Same, Value
 from alcop_mlir.checker.machine.cells import Cells
@@ -57,10 +56,7 @@ WARPS = matmul("nn", 45, 66, 702, "block=128,64,32 warp=32,64 stages=2,1")
     ids=lambda one: one.name,
 )
 def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
-    report = verdict(case, case.ptx)
-    assert report.verdict == "proven", report.misplaced
-    assert report.certificate is not None
-    check(case.ptx, report.certificate)
+    assert_proven(case)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from placed_cases import restated, verdict
+from placed_cases import assert_proven, restated, verdict
 
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
@@ -51,10 +51,7 @@ TWO_LAYERS = Case("two layers", Path("examples/mlp_f16.mlir").read_text("utf-8")
 
 @pytest.mark.parametrize("case", [TRANSPOSED, BROADCAST], ids=lambda case: case.name)
 def test_moves_are_placed(case: Case) -> None:
-    report = verdict(case, case.ptx)
-    assert report.verdict == "proven", report.misplaced
-    assert report.certificate is not None
-    check(case.ptx, report.certificate)
+    assert_proven(case)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from placed_cases import verdict
-
-from alcop_mlir.checker.check import check
+from placed_cases import assert_proven, verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case, matmul
@@ -21,10 +19,7 @@ LONG = matmul("nn", 96, 64, 224, "block=32,32,32 warp=16,16 stages=3,2 raster=2"
 
 @pytest.mark.parametrize("case", [UNEVEN, LONG], ids=lambda one: one.name)
 def test_uneven_rasters_are_placed(case: Case) -> None:
-    report = verdict(case, case.ptx)
-    assert report.verdict == "proven", report.misplaced
-    assert report.certificate is not None
-    check(case.ptx, report.certificate)
+    assert_proven(case)
 
 
 def test_results_are_placed_where_loads_are_not_shown_to_be_steady() -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from placed_cases import verdict
+from placed_cases import assert_proven, verdict
 
-from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.statement import read_statement
 from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.checker.machine.held import Held, Tags
@@ -30,10 +29,7 @@ SINGLE = matmul("nn", 40, 65, 643, "block=32,32,32 warp=16,16 stages=3,1")
 
 @pytest.mark.parametrize("case", [VECTORS, SINGLE], ids=lambda one: one.name)
 def test_sums_that_end_inside_of_a_tile_are_placed(case: Case) -> None:
-    report = verdict(case, case.ptx)
-    assert report.verdict == "proven", report.misplaced
-    assert report.certificate is not None
-    check(case.ptx, report.certificate)
+    assert_proven(case)
 
 
 @pytest.mark.parametrize(
