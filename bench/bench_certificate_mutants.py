@@ -9,8 +9,9 @@ copies that land late and early. What was tried is written to FILE, and a run th
 interrupted goes on. --again proves what was tried before once more, but runs nothing of
 it: after a change of the prover or the checker. Prints a row per kind and one per
 kernel. Columns are what came of runs: hazards (or a fault in shared memory), another
-fault (out of bounds, a deadlock, no end, blocks that write one place), wrong results,
-or clean; of each how many there are, how many of them are proven, and how many in part.
+fault (out of bounds, a deadlock, no end, threads that write one place of global
+memory), wrong results, or clean; of each how many there are, how many of them are
+proven, and how many in part.
 
 Exit status 1 where a mutant with hazards is proven, if in part, one that misbehaves in
 any way is proven whole, or one with a stricter wait is not proven.

@@ -25,7 +25,6 @@ from alcop_mlir.manifest.kernels import Kernel
 from alcop_mlir.runtime import checking
 from alcop_mlir.runtime.bundle import Bundle, Code
 from alcop_mlir.runtime.emulation import Emulation, EmulatorOptions
-from alcop_mlir.runtime.emulator.hazards.reports import BLOCK_CONFLICT
 from alcop_mlir.runtime.launch import Program
 from alcop_mlir.schedule import Schedule
 from alcop_mlir.target import find_target
@@ -41,8 +40,9 @@ _NONE: Mapping[str, int] = {}
 class Watched(Emulation):
     """Goes on where a kernel has hazards, and counts them.
 
-    hazards:      of all launches, but for those between blocks
-    conflicts:    those: of global memory, of which no proof says anything
+    hazards:      of all launches, but for those in global memory
+    conflicts:    those, between blocks or threads: the claim says nothing of them
+                  where results are not placed
     instructions: of the launch that had most
     """
 
@@ -55,7 +55,7 @@ class Watched(Emulation):
         found = self.run(
             ptx, kernel.name, grid, kernel.block, arguments, kernel.shared_bytes
         )
-        conflicts = [one for one in found.hazards if one.kind == BLOCK_CONFLICT]
+        conflicts = [one for one in found.hazards if one.space == "global"]
         self.conflicts += len(conflicts)
         self.hazards += len(found.hazards) - len(conflicts)
         self.instructions = max(self.instructions, found.warp_instructions)
