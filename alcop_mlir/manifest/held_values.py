@@ -131,10 +131,6 @@ class Held:
         found._stored_to = set(self._stored_to)
         return found
 
-    def take(self, other: Held) -> None:
-        """What another one says."""
-        self._roots = dict(other._roots)
-
     def store(self, array: str, names: Collection[str]) -> None:
         """An array holds one of these values."""
         self._roots[array] = frozenset(map(self.values.root, names))
@@ -151,10 +147,6 @@ class Held:
             for array in inner:
                 del self._roots[array]
 
-    def known(self, arrays: Collection[str]) -> Mapping[str, str]:
-        """By value, which of these arrays holds it."""
-        return {root: array for array in arrays for root in self._roots.get(array, ())}
-
     def operand(
         self, name: str, loops: str, arrays: Collection[str], guesses: bool
     ) -> Operand | None:
@@ -164,10 +156,10 @@ class Held:
         guesses: whether an array of which nothing is known may hold it
         """
         values = self.values
-        array = self.known(arrays).get(values.root(name))
+        array = self.holder(name, arrays, False)
         shape = values.shapes.get(name)
         if array is not None and shape is not None:
-            return self._viewed(array, shape, loops)
+            return self.viewed(array, shape, loops)
         step = values.steps.get(name)
         found = None
         if isinstance(step, Map) and len(step.inputs) == 1:
@@ -179,30 +171,32 @@ class Held:
         elif isinstance(step, Reshape) and shape == values.shapes.get(step.source):
             found = self.operand(step.source, loops, arrays, guesses)
         if found is None and guesses and shape is not None:
-            return self._guessed(name, shape, loops, arrays)
+            array = self.holder(name, arrays, True)
+            return None if array is None else self.viewed(array, shape, loops)
         return found
 
-    def _viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
+    def viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
+        """An array as one of another shape, where its elements lie without gaps."""
         one = self.values.arrays[array]
         is_plain = not isinstance(one, Parameter) or one.strides is None
-        if one.shape != shape and not is_plain:
-            return None
-        return Operand(array, shape, loops)
+        return Operand(array, shape, loops) if is_plain or one.shape == shape else None
 
-    def _guessed(
-        self, name: str, shape: Shape, loops: str, arrays: Collection[str]
-    ) -> Operand | None:
-        array = self.guess(name, arrays)
-        if array is None:
-            return None
-        self.store(array, (name,))
-        return self._viewed(array, shape, loops)
-
-    def guess(self, name: str, arrays: Collection[str]) -> str | None:
-        """The one array that may hold a value, of those of which it is not known."""
+    def holder(self, name: str, arrays: Collection[str], guesses: bool) -> str | None:
+        """Which of the arrays holds a value; where one is guessed, it does from now on:
+        the only one that may, of those of which it is not known.
+        """
+        array = self._known(arrays).get(self.values.root(name))
+        if array is not None or not guesses or self.is_held(name):
+            return array
         open_ = (a for a in arrays if a in self._stored_to and a not in self._roots)
         every = [a for a in open_ if self.fits(a, name)]
-        return every[0] if len(every) == 1 else None
+        if len(every) != 1:
+            return None
+        self.store(every[0], (name,))
+        return every[0]
+
+    def _known(self, arrays: Collection[str]) -> Mapping[str, str]:
+        return {root: array for array in arrays for root in self._roots.get(array, ())}
 
     def is_held(self, name: str) -> bool:
         """Whether any array holds a value."""

@@ -54,7 +54,7 @@ def _stored(
             continue
         if guesses and held.is_held(step.out):
             continue
-        made = _Made(held, rest, guesses).of(step.out)
+        made = _Made(held.fork(), rest, guesses).of(step.out)
         if made is not None and made.keys() == {*rest}:
             loops = ascii_letters[: len(step.shape)]
             yield Moved(array, step.shape, loops, made, [step.out])
@@ -87,17 +87,11 @@ class _Made:
 
     def _find(self, name: str, loops: str, depth: int) -> bool:
         values = self.held.values
-        array = self.held.known(self.arrays).get(values.root(name))
-        if array is None and self.guesses and not self.held.is_held(name):
-            array = self.held.guess(name, self.arrays)
+        array = self.held.holder(name, self.arrays, self.guesses)
         shape = values.shapes.get(name)
         if array is not None and shape is not None:
-            one = values.arrays[array]
-            is_whole = not isinstance(one, Parameter) or one.strides is None
-            found = Operand(array, shape, loops)
-            if shape != one.shape and not is_whole:
-                return False
-            return self.read.setdefault(array, found) == found
+            found = self.held.viewed(array, shape, loops)
+            return found is not None and self.read.setdefault(array, found) == found
         step = values.steps.get(name)
         if depth > _DEEPEST or name in values.arrays:
             return False
@@ -114,6 +108,9 @@ class _Made:
         names = dict(zip(out, loops, strict=True))
         for name, own in zip(step.inputs, inputs, strict=True):
             spare = iter(reversed(ascii_letters))  # each of one turn
+            shape = self.held.values.shapes.get(name, ())
+            if any(n == "." and e != 1 for n, e in zip(own, shape, strict=False)):
+                return False
             mine = "".join(next(spare) if n == "." else names.get(n, "") for n in own)
             if len(mine) < len(own) or not self._find(name, mine, depth + 1):
                 return False

@@ -32,6 +32,17 @@ def assert_proven(case: Case) -> None:
     check(case.ptx, report.certificate)
 
 
+def assert_misplaced(case: Case, old: str, new: str) -> None:
+    """Of a case's kernel with another text in one place, which misbehaves."""
+    text = case.ptx.replace(" \t", " ")
+    assert text.count(old) == 1
+    text = text.replace(old, new)
+    assert case.behaviour(text) != "clean"
+    report = verdict(case, text)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+
+
 def restated(found: dict[str, Any], path: tuple[Any, ...], value: Any) -> Any:
     """A certificate that states another value at a path, sealed again."""
     changed = copy.deepcopy(found)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placed_cases import assert_proven, verdict
+from placed_cases import assert_misplaced, assert_proven, verdict
 
 from alcop_mlir.checker.form.certificate import read_certificate
 from alcop_mlir.checker.machine.arithmetic import Mixed, Same, Value
@@ -93,13 +93,7 @@ def test_extents_that_tiles_do_not_divide_are_placed(case: Case) -> None:
 )
 def test_other_edges_are_not_placed(case: Case, old: str, new: str) -> None:
     """Rows and columns that are read or stored, and such that are not."""
-    text = case.ptx.replace(" \t", " ")
-    assert text.count(old) == 1
-    text = text.replace(old, new)
-    assert case.behaviour(text) != "clean"
-    report = verdict(case, text)
-    assert report.verdict != "proven"
-    assert not report.is_placed
+    assert_misplaced(case, old, new)
 
 
 def counted(value: Value, opcode: str = "sub.s32") -> tuple[Value, dict[str, Any]]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from placed_cases import assert_proven, restated, verdict
+from placed_cases import assert_misplaced, assert_proven, restated, verdict
 
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
@@ -68,11 +68,7 @@ def test_moves_are_placed(case: Case) -> None:
     ],
 )
 def test_other_moves_are_not_placed(old: str, new: str) -> None:
-    text = TRANSPOSED.ptx.replace(" \t", " ")
-    assert text.count(old) == 1
-    text = text.replace(old, new)
-    assert TRANSPOSED.behaviour(text) != "clean"
-    assert not verdict(TRANSPOSED, text).is_placed
+    assert_misplaced(TRANSPOSED, old, new)
 
 
 @pytest.mark.parametrize("mask", [62, 31])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from placed_cases import assert_proven, verdict
+from placed_cases import assert_misplaced, assert_proven, verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case, matmul
@@ -45,10 +45,4 @@ def test_results_are_placed_where_loads_are_not_shown_to_be_steady() -> None:
     ],
 )
 def test_other_rasters_are_not_placed(old: str, new: str) -> None:
-    text = UNEVEN.ptx.replace(" \t", " ")
-    assert text.count(old) == 1
-    text = text.replace(old, new)
-    assert UNEVEN.behaviour(text) != "clean"
-    report = verdict(UNEVEN, text)
-    assert report.verdict != "proven"
-    assert not report.is_placed
+    assert_misplaced(UNEVEN, old, new)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from placed_cases import assert_proven, verdict
+from placed_cases import assert_misplaced, assert_proven, verdict
 
 from alcop_mlir.checker.form.statement import read_statement
 from alcop_mlir.checker.machine.cells import Cells
@@ -52,13 +52,7 @@ def test_sums_that_end_inside_of_a_tile_are_placed(case: Case) -> None:
     ],
 )
 def test_other_ends_are_not_placed(case: Case, old: str, new: str) -> None:
-    text = case.ptx.replace(" \t", " ")
-    assert text.count(old) == 1
-    text = text.replace(old, new)
-    assert case.behaviour(text) != "clean"
-    report = verdict(case, text)
-    assert report.verdict != "proven"
-    assert not report.is_placed
+    assert_misplaced(case, old, new)
 
 
 LOOP = """
