@@ -44,13 +44,13 @@ def tile_of_number(
     is_single = any(isinstance(count, int) and count <= 1 for count in (rows, columns))
     if raster <= 1 or is_single:
         return build.div(number, columns), build.rem(number, columns)
-    if isinstance(rows, int):
-        group: Any = min(raster, rows)
-        blocks = group * columns if isinstance(columns, int) else None
+    # Of rows that are known at run time only there may be fewer than a group has: all
+    # blocks are in the first one then.
+    group = min(raster, rows) if isinstance(rows, int) else raster
+    if isinstance(columns, int):
+        blocks: Any = group * columns
     else:
-        group, blocks = arith.minui(rows, build.index(raster)), None
-    if blocks is None:
-        blocks = below_limit(build.mul(columns, group))
+        blocks = at_most_limit(build.mul(columns, group))
     first = build.mul(build.div(number, blocks), group)
     return _tile_of_group(build.rem(number, blocks), first, group, rows)
 
@@ -63,8 +63,16 @@ def below_limit(count: ir.Value) -> Any:
     return arith.andi(count, build.index(MAX_GRID[0]))
 
 
+def at_most_limit(count: ir.Value) -> Any:
+    """The least of `count` and of what is more than the number of any block.
+
+    A number of a block divided by it is the same; it has 32 bits, as `below_limit`.
+    """
+    return arith.minui(count, build.index(MAX_GRID[0]))
+
+
 def _tile_of_group(
-    number: Any, first: Any, group: int | Any, rows: int | Any
+    number: Any, first: Any, group: int, rows: int | Any
 ) -> tuple[Any, Any]:
     """Of the tile `number` of the group whose rows begin at `first`."""
     height, column = _across(number, first, group, rows)
@@ -73,11 +81,11 @@ def _tile_of_group(
 
 
 def _across(
-    number: ir.Value, first: ir.Value, group: int | Any, rows: int | Any
+    number: ir.Value, first: ir.Value, group: int, rows: int | Any
 ) -> tuple[Any, Any]:
     """Rows of the group that begins at `first`; the column of its tile `number`."""
     if not isinstance(rows, int):
-        height = arith.minui(build.sub(rows, first), group)
+        height = arith.minui(build.sub(rows, first), build.index(group))
         return height, build.div(number, height)
     column, remaining = build.div(number, group), rows % group
     if not remaining:

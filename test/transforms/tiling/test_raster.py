@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -37,6 +38,13 @@ def test_every_tile_once_in_order(
     assert tiles(raster, rows, columns, form) == wanted
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "grid"])
+def test_columns_of_a_group_may_be_more_than_blocks(form: str) -> None:
+    rows, columns = 3, 2**29
+    last = rows * columns - 1
+    assert tiles(8, rows, columns, form, [last]) == [(rows - 1, columns - 1)]
+
+
 def test_what_needs_no_arithmetic_gets_none() -> None:
     with bindings.make_context(), ir.Location.unknown():
         module = ir.Module.create()
@@ -47,24 +55,31 @@ def test_what_needs_no_arithmetic_gets_none() -> None:
             assert tile_of_block(8, (x, y), 8, 1) == (y, x)
 
 
-def tiles(raster: int, rows: int, columns: int, form: str) -> list[tuple[int, int]]:
-    """The tile of each block in their order, folded to numbers by MLIR."""
+def tiles(
+    raster: int,
+    rows: int,
+    columns: int,
+    form: str,
+    numbers: Sequence[int] | None = None,
+) -> list[tuple[int, int]]:
+    """The tile of each block in their order, or of some, folded to numbers by MLIR."""
+    blocks = range(rows * columns) if numbers is None else numbers
     with bindings.make_context(), ir.Location.unknown():
         module = ir.Module.create()
-        kind = ir.FunctionType.get([], [ir.IndexType.get()] * (2 * rows * columns))
+        kind = ir.FunctionType.get([], [ir.IndexType.get()] * (2 * len(blocks)))
         with ir.InsertionPoint(module.body):
             function = func.FuncOp("tiles", kind)
         with ir.InsertionPoint(function.add_entry_block()):
             found: list[Any] = []
-            for number in range(rows * columns):
+            for number in blocks:
                 found.extend(tile(raster, number, rows, columns, form))
             func.ReturnOp(found)
         passmanager.PassManager.parse("builtin.module(canonicalize)").run(
             module.operation
         )
         returned = next(iter(module.body.operations)).regions[0].blocks[0].operations
-        numbers = [constant(value) or 0 for value in list(returned)[-1].operands]
-    return list(zip(numbers[::2], numbers[1::2], strict=True))
+        found = [constant(value) or 0 for value in list(returned)[-1].operands]
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
 def tile(raster: int, number: int, rows: int, columns: int, form: str) -> Any:

@@ -52,9 +52,8 @@ func.func @wide(%A: memref<64x16xf16>, %B: memref<16x?xf16>, %C: memref<64x?xf32
 // CHECK:           %[[TILES:.*]] = arith.andi %[[BOTH]], %[[LIMIT]]
 // CHECK:           %[[B:.*]] = arith.divui %[[X]], %[[TILES]]
 // CHECK:           %[[NUMBER:.*]] = arith.remui %[[X]], %[[TILES]]
-// CHECK:           %[[GROUP:.*]] = arith.minui %[[TALL]], %c2
-// CHECK:           %[[SIZE:.*]] = arith.muli %[[WIDE]], %[[GROUP]]
-// CHECK:           %[[FEW:.*]] = arith.andi %[[SIZE]], %[[LIMIT]]
+// CHECK:           %[[SIZE:.*]] = arith.muli %[[WIDE]], %c2
+// CHECK:           %[[FEW:.*]] = arith.minui %[[SIZE]], %[[LIMIT]]
 // CHECK:           arith.divui %[[NUMBER]], %[[FEW]]
 // CHECK:           memref.subview %{{.*}}[%[[B]], 0, 0]
 func.func @open(%A: memref<?x?x?xf16>, %B: memref<?x?x?xf16>, %C: memref<?x?x?xf32>) {
