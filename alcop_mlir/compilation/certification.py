@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,10 @@ from alcop_mlir.certificate.bounds.preconditions import Preconditions, precondit
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.form.open_statement import is_open
+from alcop_mlir.element_types import element_bytes
 from alcop_mlir.errors import CertificateError, NotBoundedError
 from alcop_mlir.frozen import frozen
-from alcop_mlir.manifest.arrays import named_sizes
+from alcop_mlir.manifest.arrays import Parameter, named_sizes
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.kernels import (
     MOST_ADDRESS,
@@ -199,9 +200,11 @@ def launched_kernels(bundle: Bundle) -> list[Launched]:
 def _of_variant(
     bundle: Bundle, function: Function, variant: Variant
 ) -> Iterator[Launched]:
-    guarded = _guarded(variant.guard)
+    known = _aligned(function.parameters)
+    for name, more in _guarded(variant.guard).items():
+        known[name] = _both(known.get(name, Requirement(0, MOST_SIZE)), more)
     any_size = Requirement(0, MOST_SIZE)
-    sizes = {n: guarded.get(n, any_size) for n in named_sizes(function.parameters)}
+    sizes = {n: known.get(n, any_size) for n in named_sizes(function.parameters)}
     for kernel in variant.kernels:
         entry = find_entry(parsed(bundle.code_of(kernel).ptx), kernel.name)
         parameters = [one.name for one in entry.parameters]
@@ -211,7 +214,7 @@ def _of_variant(
             kernel.name,
             math.prod(kernel.block),
             kernel.shared_bytes,
-            _requirements(kernel, parameters, guarded),
+            _requirements(kernel, parameters, known),
             preconditions(given, sizes),
             _stated(function, kernel, parameters),
         )
@@ -223,6 +226,19 @@ def _stated(function: Function, kernel: Kernel, parameters: Sequence[str]) -> st
     except Unstated as why:
         return str(why)
     return json.dumps(found, sort_keys=True)
+
+
+def _aligned(parameters: Iterable[Parameter]) -> dict[str, Requirement]:
+    """What promises of rows say of sizes; each launch checks them."""
+    found: dict[str, Requirement] = {}
+    for one in parameters:
+        length = element_bytes(one.dtype)
+        by = one.row_alignment // math.gcd(one.row_alignment, length)
+        for name in (*one.shape[-1:], *(one.strides or ())):
+            if isinstance(name, str):
+                known = found.get(name, Requirement(0, MOST_SIZE))
+                found[name] = _both(known, Requirement(0, MOST_SIZE, by))
+    return found
 
 
 def _guarded(guard: tuple[Condition, ...]) -> dict[str, Requirement]:
