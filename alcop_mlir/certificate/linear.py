@@ -36,6 +36,11 @@ class Linear:
         terms = {s: c * factor for s, c in self.terms.items()}
         return Linear(terms, self.constant * factor)
 
+    def __floordiv__(self, divisor: int) -> Linear:
+        """Each of its numbers divided and rounded down."""
+        terms = {s: c // divisor for s, c in self.terms.items()}
+        return Linear(terms, self.constant // divisor)
+
     def __neg__(self) -> Linear:
         return self * -1
 
@@ -62,11 +67,8 @@ def constant(value: int) -> Linear:
 
 def tightened(fact: Linear) -> Linear:
     """The same fact, with the least coefficients that integers allow."""
-    divisor = gcd(*fact.terms.values()) if fact.terms else 1
-    if divisor <= 1:
-        return fact
-    terms = {s: c // divisor for s, c in fact.terms.items()}
-    return Linear(terms, fact.constant // divisor)
+    divisor = gcd(*fact.terms.values())
+    return fact // divisor if divisor > 1 else fact
 
 
 # Alternatives, each of facts that all hold.
@@ -155,12 +157,12 @@ class Symbols:
         left = Linear(rest, dividend.constant % (divisor * common) // common)
         if divisor == 1:
             return outer + left
-        if len(rest) == 1 and not left.constant:
+        if len(rest) == 1:
             (symbol, factor) = next(iter(rest.items()))
             known = self.made.get(symbol)
             if factor == 1 and isinstance(known, Quotient):
-                inner = self.quotient(known.dividend, known.divisor * divisor)
-                return outer + inner
+                inner = known.dividend + left.constant * known.divisor
+                return outer + self.quotient(inner, known.divisor * divisor)
         name = f"[{left}]/{divisor}"
         self.made[name] = Quotient(left, divisor)
         return outer + Linear({name: 1})

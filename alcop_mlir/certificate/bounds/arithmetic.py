@@ -16,7 +16,7 @@ import numpy as np
 from alcop_mlir.certificate import exact_arithmetic
 from alcop_mlir.certificate.bounds.terms import ProductSymbols
 from alcop_mlir.certificate.exact_arithmetic import scalar_types
-from alcop_mlir.certificate.linear import Linear, Quotient, constant
+from alcop_mlir.certificate.linear import Choice, Linear, Quotient, constant
 from alcop_mlir.certificate.uniform_arithmetic import (
     NoTerm,
     UniformArithmetic,
@@ -281,28 +281,47 @@ class ThreadArithmetic(UniformArithmetic):
         return Uniform(quotient, 0, a.high)
 
     def _most(self, a: Linear, b: Linear, quotient: Linear) -> list[Linear]:
-        """What a known fact `a <= b * c - 1` says of `a / b`: that it is below c.
-
-        Where c is a quotient `x / d` too, also that d * (a / b) is below x.
+        """What a known fact `a <= s * c - 1` says of `a / b` where b is m times s: that
+        m times that is below c. Where b is one of two, both have to be s.
         """
-        found: list[Linear] = []
         if len(b.terms) != 1 or b.constant:
-            return found
+            return []
+        found: list[Linear] = []
         ((symbol, many),) = b.terms.items()
+        made = self.symbols.made.get(symbol)
         for fact in self.facts():
             times, rest = self.symbols.split(fact + a + 1, symbol)
-            counts = (times.constant, *times.terms.values())
-            if rest.terms or rest.constant or any(c % many for c in counts):
+            if not rest.terms and not rest.constant:
+                by = gcd(many, times.constant, *times.terms.values())
+                found += self._below(times // by - quotient * (many // by))
+            elif isinstance(made, Choice) and many == 1:
+                most = self._most_of_both(made, fact + a + 1, a)
+                found += [] if most is None else self._below(most - quotient)
+        return found
+
+    def _most_of_both(self, made: Choice, total: Linear, a: Linear) -> Linear | None:
+        """c, where `total` is c times one side, a number, and `a` is below c times the
+        other.
+        """
+        for one, other in ((made.first, made.second), (made.second, made.first)):
+            by = gcd(total.constant, *total.terms.values())
+            if one.terms or one.constant < 1 or by % one.constant:
                 continue
-            below = Linear(
-                {s: c // many for s, c in times.terms.items()}, times.constant // many
-            )
-            found.append(below - quotient - 1)
-            for name, factor in below.terms.items():
-                made = self.symbols.made.get(name)
-                if factor == 1 and isinstance(made, Quotient):
-                    others = quotient - below + Linear({name: 1}) + 1
-                    found.append(made.dividend - others * made.divisor)
+            most = total // one.constant
+            if self.follows(self.symbols.product(other, most) - a - 1):
+                return most
+        return None
+
+    def _below(self, left: Linear) -> list[Linear]:
+        """That it is at least 1; where `x / d` is in it, also that d times what it is
+        above is below x.
+        """
+        found = [left - 1]
+        for name, factor in left.terms.items():
+            made = self.symbols.made.get(name)
+            if factor == 1 and isinstance(made, Quotient):
+                others = Linear({name: 1}) - left + 1
+                found.append(made.dividend - others * made.divisor)
         return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
+from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.checker.machine.arithmetic import Same, Unknown, Value, limits
 from alcop_mlir.checker.machine.bits import room
@@ -294,22 +294,49 @@ class Numbers(Registers):
         return quotient
 
     def _note_most(self, a: Term, b: Term, quotient: Term) -> None:
-        """Of `a <= b * c - 1` that a / b is below c."""
+        """Of `a <= s * c - 1` that m times a / b is below c, where b is m times s; both
+        have to be s where b is one of two.
+        """
         if len([s for s in b if s]) != 1 or b.get("", 0):
             return
         ((symbol, many),) = [(s, c) for s, c in b.items() if s]
         for fact in [*self.way.facts.values()]:
             total = terms.plus(terms.plus(fact, a), terms.number(1))
             times, rest = terms.split(total, symbol)
-            if any(rest.values()) or any(c % many for c in times.values()):
+            if not any(rest.values()):
+                by = gcd(many, *times.values())
+                most = {s: c // by for s, c in times.items()}
+                self._note_below(terms.plus(most, quotient, -many // by))
+            elif isinstance(symbol, Choice) and many == 1:
+                most = self._most_of_both(symbol, total, a)
+                if most is not None:
+                    self._note_below(terms.minus(most, quotient))
+
+    def _most_of_both(self, made: Choice, total: Term, a: Term) -> Term | None:
+        """c, where `total` is c times one side, a number, and a is below c times the
+        other.
+        """
+        for one, other in ((made.first, made.second), (made.second, made.first)):
+            side = one.get("", 0)
+            is_number = terms.is_constant(one) and side > 0
+            if not is_number or gcd(*total.values()) % side:
                 continue
-            below = terms.minus({s: c // many for s, c in times.items()}, quotient)
-            self.noted.append(_less(below, 1))
-            for one in below:
-                if isinstance(one, Quotient) and below[one] == 1:
-                    rest = terms.minus(below, {one: 1})
-                    more = terms.plus(one.dividend, _less(rest, 1), one.divisor)
-                    self.noted.append(more)
+            most = {s: c // side for s, c in total.items()}
+            above = terms.minus(terms.product(other, most), a)
+            if self.known(_less(above, 1)):
+                return most
+        return None
+
+    def _note_below(self, left: Term) -> None:
+        """That it is at least 1; of a quotient in it, that what it divides is as large
+        as the rest says.
+        """
+        self.noted.append(_less(left, 1))
+        for one in left:
+            if isinstance(one, Quotient) and left[one] == 1:
+                rest = terms.minus(left, {one: 1})
+                more = terms.plus(one.dividend, _less(rest, 1), one.divisor)
+                self.noted.append(more)
 
 
 _ZERO = Same(terms.number(0), 0, 0)

@@ -40,7 +40,7 @@ class Thread(Numbers):
         for axis in given.grid:
             counts = self.counts(axis)
             self.start.know([terms.plus(n, terms.number(-1)) for n in counts])
-            last = terms.minus(self.blocks(axis), self._special(axis).term)
+            last = terms.minus(self.blocks(axis), self.number_of_block(axis).term)
             self.start.know([terms.plus(last, terms.number(-1))])
 
     # Sizes.
@@ -76,12 +76,13 @@ class Thread(Numbers):
 
     def _named(self, operand: str) -> Value:
         if operand.startswith(("%ctaid.", "%nctaid.")):
-            return self._special(operand)
+            return self.number_of_block(operand)
         if operand[0] == "%" or operand[0].isdigit() or operand.startswith("-"):
             return super()._named(operand)
         return self.symbol(f"&{operand}", 0, _POINTER)
 
-    def _special(self, name: str) -> Same:
+    def number_of_block(self, name: str) -> Same:
+        """`%ctaid` along an axis, or, of `%nctaid`, how many blocks there are."""
         kind, _, axis = name.partition(".")
         if f"%ctaid.{axis}" not in self.given.grid:
             return self.symbol(name, 0, _BLOCKS)

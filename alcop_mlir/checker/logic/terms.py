@@ -121,10 +121,11 @@ def quotient(a: Term, divisor: int) -> Term:
     rest = a.get("", 0) % divisor // common
     if by == 1:
         return plus(outer, {**inner, "": rest})
-    if len(inner) == 1 and not rest:
+    if len(inner) == 1:
         ((known, factor),) = inner.items()
         if factor == 1 and isinstance(known, Quotient):
-            return plus(outer, quotient(known.dividend, known.divisor * by))
+            whole = plus(known.dividend, number(rest * known.divisor))
+            return plus(outer, quotient(whole, known.divisor * by))
     inner[""] = rest
     made = Quotient(f"({text(inner)})/{by}")
     made.dividend, made.divisor = inner, by
