@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from placed_cases import restated, verdict
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.open_statement import read_open_statement
+from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.open_numbers import Numbers
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
-from alcop_mlir.compilation.certification import launched_kernels
+from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -37,6 +40,7 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>)
 """,
     SMALL,
 )
+RASTER = open_matmul("nn", f"{SMALL} raster=4")
 BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
 
 
@@ -50,8 +54,9 @@ BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
         open_matmul("nt", SMALL),
         open_matmul("nn", SMALL, relu=True),
         open_matmul("nn", "block=32,32,32 warp=16,16 stages=3,2"),
+        RASTER,
     ],
-    ids=lambda one: one.name,
+    ids=lambda one: f"{one.name} {one.schedule}",
 )
 def test_results_of_open_sizes_are_placed(case: Case, name: str) -> None:
     report = verdict(case, case.ptx, name)
@@ -102,6 +107,64 @@ def test_kernels_that_compute_something_else_are_not_placed(old: str, new: str) 
     text = PLAIN.ptx.replace(old, new, 1)
     assert text != PLAIN.ptx
     assert verdict(PLAIN, text, BY_COPIES).verdict != "proven"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Rows of a group; blocks of a group; its first row.
+        ("min.u64 %rd77, %rd76, 4;", "min.u64 %rd77, %rd76, 5;"),
+        ("min.u64 %rd77, %rd76, 4;", "min.u64 %rd77, %rd76, 2;"),
+        ("min.u64 %rd77, %rd76, 4;", "max.u64 %rd77, %rd76, 4;"),
+        ("min.u64 %rd73, %rd72, 2147483647;", "min.u64 %rd73, %rd72, 4095;"),
+        ("shr.u64 %rd71, %rd70, 3;", "shr.u64 %rd71, %rd70, 4;"),
+        ("mul.wide.u32 %rd74, %r11, 4;", "mul.wide.u32 %rd74, %r11, 2;"),
+        ("mul.wide.u32 %rd74, %r11, 4;", "mul.wide.u32 %rd74, %r11, 8;"),
+        # Row and column of the tile.
+        ("add.s64 %rd80, %rd74, %rd75;", "add.s64 %rd80, %rd75, %rd75;"),
+        ("sub.s64 %rd81, %rd80, %rd79;", "sub.s64 %rd81, %rd80, %rd78;"),
+        ("sub.s64 %rd81, %rd80, %rd79;", "sub.s64 %rd81, %rd74, %rd79;"),
+        ("mul.wide.u32 %rd16, %r15, 32;", "mul.wide.u32 %rd16, %r11, 32;"),
+    ],
+)
+def test_blocks_that_take_other_tiles_are_not_placed(old: str, new: str) -> None:
+    old, new = (one.replace(" %", " \t%", 1) for one in (old, new))
+    text = RASTER.ptx.replace(old, new, 1)
+    assert text != RASTER.ptx
+    report = verdict(RASTER, text, BY_COPIES)
+    assert report.verdict != "proven"
+    assert not report.is_placed
+
+
+def test_as_many_blocks_as_tiles_are_needed() -> None:
+    """Half of the blocks have tiles inside too, each its own, and leave others out."""
+    (one,) = (k for k in launched_kernels(PLAIN.bundle) if k.name == BY_COPIES)
+    columns, (rows, by), *rest = one.promised.grid["%ctaid.x"]
+    grid = {**one.promised.grid, "%ctaid.x": (columns, (rows, 2 * by), *rest)}
+    given = (one.name, one.threads, one.shared_bytes, dict(one.requirements), 60)
+    report = certified(PLAIN.ptx, *given, replace(one.promised, grid=grid), one.stated)
+    assert report.is_bounded
+    assert "as many blocks as" in report.misplaced
+
+
+def test_tiles_of_blocks_are_inside_of_the_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a block has one beyond the end, one inside has no block."""
+    asked: list[tuple[bool, bool]] = []
+    tell = Numbers.tell_block
+
+    def look(self: Numbers) -> bool:
+        rows, columns = self.thread.counts("%ctaid.x")[::-1]
+        for term, many in zip(self.terms, (rows, columns), strict=True):
+            last = terms.plus(many, terms.number(-1))
+            less = terms.plus(last, terms.number(-1))
+            asked.append((self.is_within(term, last), self.is_within(term, less)))
+        return tell(self)
+
+    monkeypatch.setattr(Numbers, "tell_block", look)
+    verdict(PLAIN, PLAIN.ptx, BY_COPIES)
+    assert set(asked) == {(True, False)}
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """That blocks together store each output once, where nobody knows how many there are.
 
 On each way a block stores a box of the output: so many indices of each loop, from a
-multiple of that on. Which multiples says the number of the block, by divisions of it:
-of a number below P * Q quotient and rest by Q are all pairs below P and Q, once each.
+multiple of that on. All multiples are of places in the output, there are as many blocks
+as places, and no two blocks have the same one, as from its place the number of a block
+can be computed: so each has one block.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.terms import Division, Term
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.cover import Stored
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.placed.open_book import OpenBook
+from alcop_mlir.checker.placed.open_numbers import Numbers
 from alcop_mlir.checker.placed.tags import Misplaced, Result
 
-_Box = tuple[tuple[str, str, int], ...]  # by loop, a symbol and how many indices
+_Box = tuple[tuple[str, Frozen, int], ...]  # by loop, which multiple of how many
 
 
 class OpenCover:
@@ -41,11 +42,10 @@ class OpenCover:
         found, volume = [], 1
         for loop, (own, numbers) in self.book.loops(kind, index).items():
             count = int(numbers.max()) + 1
-            if int(numbers.min()) or any(c != count for c in own.values()):
+            if int(numbers.min()) or any(c % count for c in own.values()):
                 raise Misplaced(f"elements of {array} that are not stored")
-            if len(own) > 1:
-                raise Misplaced(f"which elements of {array} a block stores")
-            found.append((loop, next(iter(own), ""), count))
+            multiple = {s: c // count for s, c in own.items()}
+            found.append((loop, terms.frozen(multiple), count))
             volume *= count
         if volume != len(index):
             raise Misplaced(f"elements of {array} that are not stored")
@@ -60,53 +60,24 @@ class OpenCover:
             self._check(array, box)
 
     def _check(self, array: str, box: _Box) -> None:
-        """Each loop's multiple is one of the numbers that the block's is taken apart
-        into, and there are as many as the loop needs.
-        """
-        given = self.accesses.thread
-        left = self._numbers([symbol for _, symbol, _ in box if symbol])
-        for loop, symbol, count in box:
+        thread = self.accesses.thread
+        # At the end of the first block no block has gone any way yet.
+        start = self.accesses.ways.ends[0]
+        numbers = Numbers(thread, start, [dict(m) for _, m, _ in box if m])
+        places = blocks = terms.number(1)
+        for loop, multiple, count in box:
             extent = self.accesses.extent(loop)
-            if not symbol:
-                more = terms.minus(extent, terms.number(count + 1))
-                way = given.start
-                if not given.facts.excludes([[more]], [*way.facts.values()], []):
-                    raise Misplaced(f"elements of {array} that are not stored")
-                continue
-            needed = terms.quotient(terms.plus(extent, terms.number(count - 1)), count)
-            has = left.pop(symbol, None)
-            if has is None or terms.frozen(has) != terms.frozen(needed):
+            rounded = terms.plus(extent, terms.number(count - 1))
+            many = terms.quotient(rounded, count) if multiple else terms.number(1)
+            last = terms.plus(many, terms.number(-1))
+            if not numbers.is_within(dict(multiple), last):
                 raise Misplaced(f"which elements of {array} a block stores")
-        if any(terms.frozen(one) != (("", 1),) for one in left.values()):
+            if not multiple and not numbers.is_within(extent, terms.number(count)):
+                raise Misplaced(f"elements of {array} that are not stored")
+            places = terms.product(places, many)
+        for axis in thread.given.grid:
+            blocks = terms.product(blocks, thread.blocks(axis))
+        if terms.frozen(places) != terms.frozen(blocks):
+            raise Misplaced(f"as many blocks as {array} has tiles")
+        if not numbers.tell_block():
             raise Misplaced(f"elements of {array} that are stored by two blocks")
-
-    def _numbers(self, wanted: list[str]) -> dict[str, Term]:
-        """Numbers that together are the number of the block, and how many each has."""
-        given = self.accesses.thread
-        found = {axis: given.blocks(axis) for axis in given.given.grid}
-        divided = {s for s in wanted if isinstance(s, Division)}
-        for symbol in sorted(divided, key=lambda s: len(s)):
-            assert isinstance(symbol, Division)
-            whole = [s for s in symbol.dividend if s]
-            if terms.frozen(symbol.dividend) not in {((s, 1),) for s in found}:
-                continue
-            first = self._left(whole[0], symbol.by)
-            if first is None:
-                continue
-            del found[whole[0]]
-            quotient, rest = terms.division(symbol.dividend, symbol.by)
-            found |= {quotient: first, rest: symbol.by}
-        return found
-
-    def _left(self, axis: str, by: Term) -> Term | None:
-        """What the number of blocks along an axis is a multiple of `by` of."""
-        if axis[0] != "%":
-            return None
-        counts = self.accesses.thread.counts(axis)
-        for place, one in enumerate(counts):
-            if terms.frozen(one) == terms.frozen(by):
-                left = terms.number(1)
-                for other in counts[:place] + counts[place + 1 :]:
-                    left = terms.product(left, other)
-                return left
-        return None
