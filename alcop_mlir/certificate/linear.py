@@ -87,8 +87,9 @@ class Condition:
 
     @cached_property
     def text(self) -> str:
-        """What is true where it holds."""
-        return " | ".join(" & ".join(map(str, one)) for one in self.true)
+        """What is true where it holds; another text for never than for always."""
+        every = " | ".join(" & ".join(map(str, one)) for one in self.true)
+        return every if self.true else "never"
 
 
 def at_least(term: Linear) -> Condition:

@@ -8,8 +8,11 @@ from test_global_bounds import kernel
 from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.linear import Condition
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.checker.bounds.ways import is_same
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.machine.arithmetic import Holds
 from alcop_mlir.compilation.certification import certified
 from alcop_mlir.errors import CertificateError
 
@@ -43,3 +46,9 @@ ld.global.f32 %f1, [%d3];
                 sealed({**report.certificate, "bounds": listed}),
                 Found(),
             )
+
+
+def test_never_is_another_predicate_than_always() -> None:
+    """Predicates, and questions, are known by their text."""
+    assert not is_same(Holds([], [[]]), Holds([[]], []))
+    assert Condition((), ((),)).text != Condition(((),), ()).text

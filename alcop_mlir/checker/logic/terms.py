@@ -105,8 +105,11 @@ def text(a: Term) -> str:
 
 
 def clause_text(clause: Clause) -> str:
-    """The same for clauses with equal facts in the same order."""
-    return "|".join("&".join(map(text, one)) for one in clause)
+    """The same for clauses with equal facts in the same order.
+
+    Without alternatives it never holds; a fact of 0, as none, always does.
+    """
+    return "|".join("&".join(map(text, one)) for one in clause) if clause else "never"
 
 
 def quotient(a: Term, divisor: int) -> Term:
