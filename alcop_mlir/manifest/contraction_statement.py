@@ -14,7 +14,9 @@ from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Held, Operand
 from alcop_mlir.manifest.stated_arrays import (
     Part,
+    is_known,
     known_members,
+    merged,
     open_members,
     sizes_of,
 )
@@ -71,7 +73,9 @@ class Contraction:
             return False
         self.operands = first.array, second.array, init
         self._store()
-        if not self.outputs and parts is not None:
+        if self.outputs and parts is not None:
+            return False  # it adds parts up, and does not read what it is given besides
+        if parts is not None:
             (summed,) = {*self.lhs} - {*self.out}
             self.part = summed, parts.loops[0], int(str(parts.shape[0]))
             self.parts = parts
@@ -202,12 +206,13 @@ class Contraction:
             used[self.parts.array] = self.parts
             reads[self.parts.array], order = frozenset(), self.parts.loops
         lhs, rhs, init = self.operands
-        arrays, sizes = self.values.arrays, sizes_of(used.values())
-        is_known = all(isinstance(one, int) for one in sizes.values())
-        if rhs and not self.part and not is_known:
-            members = open_members(used, arrays)
-        else:
+        arrays = self.values.arrays
+        if is_known(used):
             members = known_members(used, arrays, grid, self.part)
+        else:
+            if rhs is None:
+                used, order = merged(used, order)
+            members = open_members(used, arrays, self.part)
         return {
             **members,
             "lhs": lhs,
@@ -229,5 +234,5 @@ class Contraction:
             return None
         (one,), taken = found, self.lhs + self.rhs + self.out
         free = next(letter for letter in ascii_letters if letter not in taken)
-        is_known = isinstance(one.shape[0], int)
-        return Operand(one.name, one.shape, free + self.out) if is_known else None
+        is_number = isinstance(one.shape[0], int)
+        return Operand(one.name, one.shape, free + self.out) if is_number else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from alcop_mlir.element_types import element_bytes
@@ -16,7 +17,7 @@ from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Array, Operand, Shape
 from alcop_mlir.manifest.kernels import block_counts
 from alcop_mlir.manifest.promises import listed, polynomial
-from alcop_mlir.polynomials import constant
+from alcop_mlir.polynomials import Polynomial, constant, size
 
 Part = tuple[str, str, int]  # of a sum: its loop, that of parts, and how many there are
 
@@ -60,15 +61,48 @@ def known_members(
     }
 
 
+def is_known(operands: Mapping[str, Operand]) -> bool:
+    """Whether all extents are numbers."""
+    return all(isinstance(one, int) for one in sizes_of(operands.values()).values())
+
+
+def merged(
+    operands: Mapping[str, Operand], order: str
+) -> tuple[Mapping[str, Operand], str]:
+    """With one loop for two where each operand that has one has both, one inside
+    of the other: kernels go through elements that lie one behind the other.
+    """
+    for outer, inner in pairwise(order):
+        both = outer + inner
+        every = [one.loops for one in operands.values() if {*both} & {*one.loops}]
+        if all(both in loops for loops in every):
+            made = {n: _merged(one, outer, inner) for n, one in operands.items()}
+            return merged(made, order.replace(both, outer))
+    return operands, order
+
+
+def _merged(operand: Operand, outer: str, inner: str) -> Operand:
+    if inner not in operand.loops:
+        return operand
+    at, shape = operand.loops.index(inner), [*map(polynomial, operand.shape)]
+    shape[at - 1 : at + 1] = [shape[at - 1] * shape[at]]
+    loops = operand.loops.replace(outer + inner, outer)
+    return Operand(operand.array, tuple(shape), loops)
+
+
 def open_members(
-    operands: Mapping[str, Operand], arrays: Mapping[str, Array]
+    operands: Mapping[str, Operand],
+    arrays: Mapping[str, Array],
+    part: Part | None = None,
 ) -> dict[str, Any]:
     """Of sizes that are known at run time only; Unstated where elements do not lie one
-    behind the other.
+    behind the other. `K/8` is a size too, an eighth of one.
     """
     parameters = [a for n in operands if isinstance(a := arrays[n], Parameter)]
     if any(one.strides is not None for one in parameters):
         raise Unstated("rows with steps of their own, of sizes not known")
+    if part is not None:
+        operands = _in_parts(operands, part)
     sizes = sizes_of(operands.values())
     return {
         "extents": {loop: listed(polynomial(one)) for loop, one in sizes.items()},
@@ -77,6 +111,34 @@ def open_members(
             for name, one in sorted(operands.items())
         },
     }
+
+
+def _in_parts(operands: Mapping[str, Operand], part: Part) -> dict[str, Operand]:
+    """With a loop of parts around that of the sum, which is one of its parts."""
+    summed, parts, count = part
+    whole = sizes_of(operands.values())[summed]
+    if not isinstance(whole, str):
+        raise Unstated("parts of a sum that is not as long as a size")
+    one = size(f"{whole}/{count}")
+
+    def of_parts(extent: Extent) -> Polynomial:
+        found = constant(0)
+        for factor, names in polynomial(extent).terms:
+            term = constant(factor)
+            for name in names:
+                term = term * (one * constant(count) if name == whole else size(name))
+            found = found + term
+        return found
+
+    found: dict[str, Operand] = {}
+    for name, operand in operands.items():
+        loops, shape = operand.loops, [*map(of_parts, operand.shape)]
+        if summed in loops:
+            at = loops.index(summed)
+            loops = f"{loops[:at]}{parts}{loops[at:]}"
+            shape[at : at + 1] = [constant(count), one]
+        found[name] = Operand(name, tuple(shape), loops)
+    return found
 
 
 def _stated(operand: Operand, array: Array, part: Part | None) -> list[Any]:

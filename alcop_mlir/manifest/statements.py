@@ -4,7 +4,7 @@ element-wise ops on its result; or such ops alone. Plain JSON values, as of prom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,13 @@ from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.held_values import Held, Operand, Values
 from alcop_mlir.manifest.kernels import Kernel, Pointer
 from alcop_mlir.manifest.moved_values import Moved, moves
-from alcop_mlir.manifest.stated_arrays import Unstated, known_members
+from alcop_mlir.manifest.stated_arrays import (
+    Unstated,
+    is_known,
+    known_members,
+    merged,
+    open_members,
+)
 from alcop_mlir.reference.steps import Einsum
 
 
@@ -108,12 +114,21 @@ def _of_kernel(kernel: Kernel, held: Held) -> tuple[dict[str, Any], Held]:
 
 def _moved(moved: Moved, values: Values, kernel: Kernel) -> dict[str, Any]:
     """What is computed element by element, as JSON values: nothing is summed."""
-    used = {moved.array: Operand(moved.array, moved.shape, moved.loops), **moved.read}
+    used: Mapping[str, Operand] = {
+        moved.array: Operand(moved.array, moved.shape, moved.loops),
+        **moved.read,
+    }
+    order = moved.loops
+    if is_known(used):
+        members = known_members(used, values.arrays, kernel.grid)
+    else:
+        used, order = merged(used, order)
+        members = open_members(used, values.arrays)
     return {
-        **known_members(used, values.arrays, kernel.grid),
+        **members,
         "lhs": None,
         "rhs": None,
         "init": None,
-        "order": moved.loops,
+        "order": order,
         "outputs": {moved.array: sorted(moved.read)},
     }

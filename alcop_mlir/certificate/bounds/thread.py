@@ -96,7 +96,8 @@ class Thread:
             if axis in self.given.grid:
                 blocks, facts = self.sizes.of_grid(axis)
                 last = blocks - self._special(axis).term - 1
-                facts = [*facts, last] if last.terms else []
+                limit = -blocks + MOST_BLOCKS
+                facts = [*facts, last, limit] if last.terms else []
                 way.facts.update(dict.fromkeys(facts))
         return way
 

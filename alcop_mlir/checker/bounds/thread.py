@@ -26,6 +26,7 @@ from alcop_mlir.checker.ptx.instructions import (
     Instruction,
 )
 from alcop_mlir.checker.ptx.text import Kernel
+from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS = 1 << 47, (1 << 31) - 1
 
@@ -41,22 +42,30 @@ class Thread(Numbers):
             counts = self.counts(axis)
             self.start.know([terms.plus(n, terms.number(-1)) for n in counts])
             last = terms.minus(self.blocks(axis), self.number_of_block(axis).term)
-            self.start.know([terms.plus(last, terms.number(-1))])
+            limit = terms.minus(terms.number(_BLOCKS), self.blocks(axis))
+            self.start.know([terms.plus(last, terms.number(-1)), limit])
 
     # Sizes.
 
     def polynomial(self, value: list[tuple[int, tuple[str, ...]]]) -> Term:
-        """The term of a polynomial in sizes."""
+        """The term of a polynomial in sizes; `K/8` is an eighth of a size."""
         found = terms.number(0)
         for factor, names in value:
             product = terms.number(factor)
             for name in names:
-                any_number = (*limits(8 * self.kernel.sizes.get(name, 8)), 1)
-                low, high, by = self.given.sizes.get(name, any_number)
-                self.facts.limit(f".{name}/{by}", -(-low // by), high // by)
-                product = terms.product(product, {f".{name}/{by}": by})
+                product = terms.product(product, self._size(name))
             found = terms.plus(found, product)
         return found
+
+    def _size(self, text: str) -> Term:
+        name, _, part = text.partition("/")
+        part = part or "1"
+        any_number = (*limits(8 * self.kernel.sizes.get(name, 8)), 1)
+        low, high, by = self.given.sizes.get(name, any_number)
+        if not part.isdigit() or not int(part) or by % int(part):
+            raise CertificateError(f"{name} is not known to have {part} equal parts")
+        self.facts.limit(f".{name}/{by}", -(-low // by), high // by)
+        return {f".{name}/{by}": by // int(part)}
 
     def counts(self, axis: str) -> list[Term]:
         """Numbers that multiplied are how many blocks there are along an axis."""

@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alcop_mlir.checker.form.statement import Array, Statement
+from alcop_mlir.checker.form.statement import (
+    NO_SUM,
+    Array,
+    Statement,
+    loop_of_sum,
+    outputs_of,
+)
 from alcop_mlir.errors import CertificateError
 
 APART = 1 << 20
@@ -48,32 +54,17 @@ def read_open_statement(value: dict[str, Any]) -> OpenStatement:
         for name, (_, _, size) in value["arrays"].items()
     }
     order = _apart([str(n) for n in value["order"] if n in sizes])
-    lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
-    outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
-    named = outputs.keys() | frozenset().union(*outputs.values())
-    if not outputs or not named | {lhs, rhs, init or lhs} <= arrays.keys():
-        raise CertificateError("this is no certificate: a statement of no such array")
-    every_loop = steps[lhs].keys() | steps[rhs].keys()
-    reduced = every_loop - order.keys()
-    both = steps[lhs].keys() & steps[rhs].keys()
-    if len(reduced) != 1 or not reduced <= both or not order.keys() <= every_loop:
-        raise CertificateError("this is no certificate: not one contraction")
-    for name in named | ({init} if init else set()):
-        if not steps[name].keys() <= order.keys():
-            raise CertificateError("this is no certificate: a loop that ends in a sum")
-    if any(steps[n].keys() != order.keys() for n in outputs):
-        raise CertificateError("this is no certificate: an output that is no matrix")
     return OpenStatement(
-        dict.fromkeys(sizes, APART),
+        {**dict.fromkeys(sizes, APART), NO_SUM: 1},
         arrays,
-        lhs,
-        rhs,
-        init,
-        reduced.pop(),
+        value["lhs"],
+        value["rhs"],
+        value["init"],
+        loop_of_sum(value, arrays, order),
         order,
-        outputs,
+        outputs_of(value, arrays, order),
         (1, 1, 1),
-        sizes,
+        {**sizes, NO_SUM: ((1, ()),)},
         steps,
     )
 

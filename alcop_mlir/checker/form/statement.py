@@ -60,33 +60,41 @@ def read_statement(value: Any) -> Statement:
         for name, (loops, strides, size) in value["arrays"].items()
     }
     order = _numbered([n for n in value["order"] if n in extents], extents)
-    lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
-    if not {lhs, rhs or lhs, init or lhs} - {None} <= arrays.keys():
-        raise CertificateError("this is no certificate: a statement of no such array")
-    reduced = NO_SUM if lhs is None else _reduced(arrays, lhs, rhs or lhs, order)
-    if lhs is None and (rhs is not None or init is not None):
-        raise CertificateError("this is no certificate: not one contraction")
-    outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
-    named = outputs.keys() | frozenset().union(*outputs.values())
-    if not outputs or not named <= arrays.keys():
-        raise CertificateError("this is no certificate: a statement of no such array")
-    for name in named | ({init} if init else set()):
-        if not arrays[name].strides.keys() <= order.keys():
-            raise CertificateError("this is no certificate: a loop that ends in a sum")
-    if any(arrays[n].strides.keys() != order.keys() for n in outputs):
-        raise CertificateError("this is no certificate: an output that is no matrix")
+    outputs = outputs_of(value, arrays, order)
+    reduced = loop_of_sum(value, arrays, order)
+    operands = value["lhs"], value["rhs"], value["init"]
     grid = tuple(map(_count, value["grid"]))
     if len(grid) != 3:
         raise CertificateError("this is no certificate: no grid of blocks")
     extents[NO_SUM] = 1
-    return Statement(extents, arrays, lhs, rhs, init, reduced, order, outputs, grid)
+    return Statement(extents, arrays, *operands, reduced, order, outputs, grid)
 
 
-def _reduced(
-    arrays: dict[str, Array], lhs: str, rhs: str, order: dict[str, int]
-) -> str:
-    """The loop of the sum."""
-    one, other = arrays[lhs].strides.keys(), arrays[rhs].strides.keys()
+def outputs_of(
+    value: Any, arrays: dict[str, Array], order: dict[str, int]
+) -> dict[str, frozenset[str]]:
+    """By array, those that are read besides; of JSON values."""
+    outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
+    named = outputs.keys() | frozenset().union(*outputs.values())
+    operands = {value["lhs"], value["rhs"], value["init"]} - {None}
+    if not outputs or not named | operands <= arrays.keys():
+        raise CertificateError("this is no certificate: a statement of no such array")
+    for name in named | {value["init"]} - {None}:
+        if not arrays[name].strides.keys() <= order.keys():
+            raise CertificateError("this is no certificate: a loop that ends in a sum")
+    if any(arrays[n].strides.keys() != order.keys() for n in outputs):
+        raise CertificateError("this is no certificate: an output that is no matrix")
+    return outputs
+
+
+def loop_of_sum(value: Any, arrays: dict[str, Array], order: dict[str, int]) -> str:
+    """Of the one contraction; NO_SUM where nothing is added."""
+    lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
+    if lhs is None and rhs is None and init is None:
+        return NO_SUM
+    if lhs is None:
+        raise CertificateError("this is no certificate: not one contraction")
+    one, other = arrays[lhs].strides.keys(), arrays[rhs or lhs].strides.keys()
     reduced = (one | other) - order.keys()
     is_in_both = reduced <= one & other and order.keys() <= one | other
     if len(reduced) != 1 or not is_in_both:

@@ -308,7 +308,10 @@ class Accesses:
                 index, rest = self._digit(rest, stride[""] * size)
             elif len(names) == 1 and not stride.get("", 0):
                 many, rest = terms.split(rest, names[0])
-                index = divided(many, stride[names[0]] * size)
+                by = stride[names[0]] * size
+                index = {s: c // by for s, c in many.items() if not c % by}
+                left = {s: c for s, c in many.items() if c % by}
+                rest = terms.plus(rest, terms.product(left, {names[0]: 1}))
             else:
                 return None
             if index is None:
@@ -355,10 +358,3 @@ class Accesses:
         found = self.thread.facts.in_threads({**own, "": index.get("", 0)})
         assert found is not None
         return shared, found
-
-
-def divided(term: Term, by: int) -> Term | None:
-    """A term divided by a number, where nothing is left."""
-    if any(c % by for c in term.values()):
-        return None
-    return {s: c // by for s, c in term.items()}
