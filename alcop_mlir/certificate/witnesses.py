@@ -23,6 +23,7 @@ from alcop_mlir.checker.logic.terms import Choice, Clause, Term
 
 _ALL = 99
 # Over how many facts one is near to another; 0 for facts of the query's symbols alone.
+_DEPTH = 4  # how often what a size multiplies is told apart
 _ROUNDS = (0, 2, 3, _ALL)
 _Bounds = dict[str, tuple[int, Row]]
 
@@ -161,15 +162,17 @@ class Search:
 
     # What sizes multiply.
 
-    def _never(self, query: list[Row], rounds: Sequence[int]) -> Tree | None:
+    def _never(
+        self, query: list[Row], rounds: Sequence[int], depth: int = _DEPTH
+    ) -> Tree | None:
         query = [*query, *self._somewhere(query)]
         for row in query:
             if _is_false(row):
                 return row
         for place, row in enumerate(query):
             others = query[:place] + query[place + 1 :]
-            for names in self._sizes(row.term):
-                tree = self._apart(others, row, names, rounds)
+            for names in self._sizes(row.term) if depth else ():
+                tree = self._apart(others, row, names, rounds, depth - 1)
                 if tree is not None:
                     return tree
         for count in rounds:
@@ -234,14 +237,19 @@ class Search:
         return sorted(found, key=lambda s: (found[s], s))
 
     def _apart(
-        self, others: list[Row], row: Row, names: tuple[str, ...], rounds: Sequence[int]
+        self,
+        others: list[Row],
+        row: Row,
+        names: tuple[str, ...],
+        rounds: Sequence[int],
+        depth: int,
     ) -> Tree | None:
         part, _ = terms.split(row.term, terms.times(*names))
         step = gcd(*part.values())
         for most in (-step, 0):
             below = terms.minus(terms.number(most), part)
             against = Row(terms.opposite(below))
-            tree = self._never([*others, against], rounds)
+            tree = self._never([*others, against], rounds, depth)
             if tree is not None:
                 lemma = Row(below, ("lemma", row, list(names), most, against, tree))
                 many = Row(
@@ -249,7 +257,8 @@ class Search:
                     ("times", lemma, list(names)),
                 )
                 by = gcd(*(c for s, c in below.items() if s))
-                return self._never([*others, total((row, 1), (many, by))], rounds)
+                rest = total((row, 1), (many, by))
+                return self._never([*others, rest], rounds, depth)
         return None
 
     # Elimination.
