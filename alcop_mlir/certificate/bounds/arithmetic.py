@@ -191,9 +191,8 @@ class ThreadArithmetic(UniformArithmetic):
     def _made(self, term: Linear, low: int, high: int) -> Uniform:
         if len(term.terms) > _MOST_TERMS:
             raise NoTerm
-        if not term.terms:
-            low = high = term.constant
-        return Uniform(term, low, high)
+        least, most = self.symbols.range_of_term(term)
+        return Uniform(term, max(low, least), min(high, most))
 
     def fitting(self, term: Linear, low: int, high: int, width: int) -> Uniform:
         """The term, where it surely fits."""
@@ -289,14 +288,15 @@ class ThreadArithmetic(UniformArithmetic):
         found: list[Linear] = []
         ((symbol, many),) = b.terms.items()
         made = self.symbols.made.get(symbol)
-        for fact in self.facts():
+        _, most = self.symbols.range_of_term(a)
+        for fact in (*self.facts(), -a + most):
             times, rest = self.symbols.split(fact + a + 1, symbol)
             if not rest.terms and not rest.constant:
                 by = gcd(many, times.constant, *times.terms.values())
                 found += self._below(times // by - quotient * (many // by))
             elif isinstance(made, Choice) and many == 1:
-                most = self._most_of_both(made, fact + a + 1, a)
-                found += [] if most is None else self._below(most - quotient)
+                both = self._most_of_both(made, fact + a + 1, a)
+                found += [] if both is None else self._below(both - quotient)
         return found
 
     def _most_of_both(self, made: Choice, total: Linear, a: Linear) -> Linear | None:

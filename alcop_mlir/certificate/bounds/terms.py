@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from math import gcd
 
 import numpy as np
 
@@ -144,10 +145,38 @@ class ProductSymbols(Symbols):
             numbers = self.in_threads(made.dividend)
             if low == high:
                 found += Linear({name: -1}, low) * found.terms[name]
-            elif numbers is not None:
-                own = self.of_threads(numbers // made.divisor)
-                found += (own - Linear({name: 1})) * found.terms[name]
+            else:
+                value = self._coarse(made) or self._divided(made)
+                if numbers is not None:
+                    value = self.of_threads(numbers // made.divisor)
+                if value is not None:
+                    found += (value - Linear({name: 1})) * found.terms[name]
         return found
+
+    def _coarse(self, made: Quotient) -> Linear | None:
+        """Of `(32 * x + y) / 64` with y below 32: `x / 2`."""
+        whole, by = made.dividend, made.divisor
+        step = max(gcd(c, by) for c in whole.terms.values())
+        fine = {s: c for s, c in whole.terms.items() if c % step}
+        rest = Linear(fine, whole.constant % step)
+        low, high = self.range_of_term(rest)
+        if not (fine or rest.constant) or low < 0 or high >= step:
+            return None
+        return self.quotient(whole - rest, by)
+
+    def _divided(self, made: Quotient) -> Linear | None:
+        """Of `x * m / 2**32`, a division by d that is done with one by 2**32: `x / d`.
+
+        As m * d is 2**32 + e, it is that as long as x * e is below 2**32.
+        """
+        many = gcd(made.dividend.constant, *made.dividend.terms.values())
+        by = -(-made.divisor // many)
+        whole = made.dividend // many
+        low, high = self.range_of_term(whole)
+        beyond = many * by - made.divisor
+        if many < 2 or low < 0 or high * beyond >= made.divisor:
+            return None
+        return self.quotient(whole, by)
 
     def inside(self, name: str) -> set[str]:
         """The symbol, and those that it is made of."""
@@ -186,6 +215,18 @@ class ProductSymbols(Symbols):
         for name, factor in term.terms.items():
             ends = sorted(factor * x for x in self.range_of(name))
             low, high = low + ends[0], high + ends[1]
+        for name, factor in term.terms.items():
+            made = self.made.get(name)
+            if not isinstance(made, Quotient) or factor >= 0 or factor % made.divisor:
+                continue
+            many = -factor // made.divisor
+            whole = made.dividend * many
+            if whole.terms.items() <= term.terms.items():
+                # So many times the rest of a division.
+                left = term - whole + Linear({name: many * made.divisor})
+                ends = self.range_of_term(left)
+                low = max(low, ends[0])
+                high = min(high, ends[1] + many * (made.divisor - 1))
         return low, high
 
     def definition(self, name: str) -> tuple[list[Linear], list[Clause]]:

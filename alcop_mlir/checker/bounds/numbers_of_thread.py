@@ -192,7 +192,8 @@ class Numbers(Registers):
         term = terms.plus(a.term, b.term, sign)
         if len(term) > _MOST_TERMS:
             raise Unknown
-        return _plain(Same(term, a.low + low, a.high + high))
+        least, most = self.facts.span(term)
+        return Same(term, max(a.low + low, least), min(a.high + high, most))
 
     def _product(self, a: Same, b: Same) -> Same:
         counts = [max(len(terms.factors(s)) for s in v.term) for v in (a, b)]
@@ -207,7 +208,7 @@ class Numbers(Registers):
 
     def _note_range(self, made: Same) -> None:
         low, high = self.facts.span(made.term)
-        if len(made.term) > 2:
+        if len([s for s in made.term if s]) > 1:
             if low < made.low:
                 self.noted.append(_less(made.term, made.low))
             if high > made.high:
@@ -300,7 +301,8 @@ class Numbers(Registers):
         if len([s for s in b if s]) != 1 or b.get("", 0):
             return
         ((symbol, many),) = [(s, c) for s, c in b.items() if s]
-        for fact in [*self.way.facts.values()]:
+        last = terms.minus(terms.number(self.facts.span(a)[1]), a)
+        for fact in (*self.way.facts.values(), last):
             total = terms.plus(terms.plus(fact, a), terms.number(1))
             times, rest = terms.split(total, symbol)
             if not any(rest.values()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from math import gcd
 
 import numpy as np
 
@@ -36,6 +37,17 @@ class ProductFacts(Facts):
             if symbol:
                 ends = sorted(factor * x for x in self.range(symbol))
                 low, high = low + ends[0], high + ends[1]
+        for symbol, factor in term.items():
+            if not isinstance(symbol, Quotient) or factor >= 0:
+                continue
+            many, left = divmod(-factor, symbol.divisor)
+            whole = {s: c * many for s, c in symbol.dividend.items()}
+            if not left and all(term.get(s) == c for s, c in whole.items() if s):
+                # So many times the rest of a division.
+                rest = terms.minus(terms.minus(term, whole), {symbol: factor})
+                ends = self.span(rest)
+                low = max(low, ends[0])
+                high = min(high, ends[1] + many * (symbol.divisor - 1))
         return low, high
 
     def range(self, symbol: str) -> tuple[int, int]:
@@ -92,11 +104,38 @@ class ProductFacts(Facts):
             value = terms.number(low) if low == high else None
             if value is None and numbers is not None:
                 value = self.of_threads(numbers // symbol.divisor)
+            if value is None:
+                value = self._coarse(symbol) or self._divided(symbol)
             if value is not None:
                 factor = term[symbol]
                 rest = {s: c for s, c in term.items() if s != symbol}
                 term = terms.plus(rest, value, factor)
         return term
+
+    def _coarse(self, symbol: Quotient) -> Term | None:
+        """Of `(32 * x + y) / 64` with y below 32: `x / 2`."""
+        by = symbol.divisor
+        step = max(gcd(c, by) for s, c in symbol.dividend.items() if s)
+        fine = {s: c for s, c in symbol.dividend.items() if s and c % step}
+        fine[""] = symbol.dividend.get("", 0) % step
+        low, high = self.span(fine)
+        if not any(fine.values()) or low < 0 or high >= step:
+            return None
+        return terms.quotient(terms.minus(symbol.dividend, fine), by)
+
+    def _divided(self, symbol: Quotient) -> Term | None:
+        """Of `x * m / 2**32`, a division by d that is done with one by 2**32: `x / d`.
+
+        As m * d is 2**32 + e, it is that as long as x * e is below 2**32.
+        """
+        many = gcd(*symbol.dividend.values())
+        by = -(-symbol.divisor // max(many, 1))
+        whole = {s: c // max(many, 1) for s, c in symbol.dividend.items()}
+        low, high = self.span(whole)
+        beyond = many * by - symbol.divisor
+        if many < 2 or low < 0 or high * beyond >= symbol.divisor:
+            return None
+        return terms.quotient(whole, by)
 
     def is_size(self, symbol: str) -> bool:
         """Whether only parameters decide it, and it is not negative."""
