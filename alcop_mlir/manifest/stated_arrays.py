@@ -117,9 +117,11 @@ def _in_parts(operands: Mapping[str, Operand], part: Part) -> dict[str, Operand]
     """With a loop of parts around that of the sum, which is one of its parts."""
     summed, parts, count = part
     whole = sizes_of(operands.values())[summed]
-    if not isinstance(whole, str):
-        raise Unstated("parts of a sum that is not as long as a size")
-    one = size(f"{whole}/{count}")
+    if isinstance(whole, Polynomial) or (isinstance(whole, int) and whole % count):
+        raise Unstated("parts of a sum that are not as long as each other")
+    one = (
+        constant(whole // count) if isinstance(whole, int) else size(f"{whole}/{count}")
+    )
 
     def of_parts(extent: Extent) -> Polynomial:
         found = constant(0)

@@ -24,6 +24,15 @@ from alcop_mlir.errors import CertificateError, NotPlacedError
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import CASES, Case, open_matmul
 
+ROWS = """
+func.func @f(%a: memref<?xKxf16>, %b: memref<KxNxf16>, %c: memref<?xNxf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<?xNxf32>)
+  linalg.matmul ins(%a, %b : memref<?xKxf16>, memref<KxNxf16>)
+    outs(%c : memref<?xNxf32>)
+  return
+}
+"""
 SMALL = "block=32,32,32 warp=16,16 stages=2,1"
 PLAIN = open_matmul("nn", SMALL)
 SUMS = Case(
@@ -41,6 +50,14 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>)
     SMALL,
 )
 RASTER = open_matmul("nn", f"{SMALL} raster=4")
+# As passes choose: of many rows in groups; of 96 columns in three tiles, by which the
+# number of the block is divided by a multiplication; of few rows; K in known parts.
+CHOSEN = [
+    (1024, 1024, {"f_matmul_m64", "f_matmul_m1024", "f_matmul_m2048", "f_matmul"}),
+    (96, 768, {"f_matmul_m1024", "f_matmul"}),
+    (4096, 1024, {"f_matmul_m16", "f_matmul_m128", "f_matmul_m1024", "f_matmul"}),
+    (64, 4096, {"f_matmul_m1024_split8", "f_map", "f_matmul"}),
+]
 BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
 
 
@@ -63,6 +80,17 @@ def test_results_of_open_sizes_are_placed(case: Case, name: str) -> None:
     assert report.verdict == "proven", report.misplaced
     assert report.certificate is not None
     check(case.ptx, report.certificate)
+
+
+@pytest.mark.parametrize(("n", "k", "names"), CHOSEN)
+def test_kernels_of_any_number_of_rows_are_proven(
+    n: int, k: int, names: set[str]
+) -> None:
+    case = Case("any rows", ROWS.replace("N", str(n)).replace("K", str(k)))
+    assert {one.name for one in launched_kernels(case.bundle)} == names
+    for name in names:
+        report = verdict(case, case.ptx, name)
+        assert report.verdict == "proven", report.misplaced or report.loose
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from alcop_mlir.checker.bounds.thread import Thread
 from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.terms import Choice, Clause, Term
+from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.checker.machine.arithmetic import Same
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.open_facts import Known, Ready, ready
@@ -300,7 +300,7 @@ class Accesses:
     def _apart(self, array: str, offset: Term) -> Indices | None:
         size = self.statement.arrays[array].bytes
         found: Indices = {}
-        rest = offset
+        rest, rests = with_rests(offset)
         for loop, step in self.statement.steps[array].items():
             stride = self.thread.polynomial([*step])
             names = [s for s in stride if s and stride[s]]
@@ -317,7 +317,9 @@ class Accesses:
             if index is None:
                 return None
             found[loop] = index
-        return None if any(rest.values()) else found
+        if any(rest.values()):
+            return None
+        return {loop: terms.replaced(index, rests) for loop, index in found.items()}
 
     def _digit(self, offset: Term, by: int) -> tuple[Term | None, Term]:
         """What a number multiplies in a term, and the rest."""
@@ -358,3 +360,28 @@ class Accesses:
         found = self.thread.facts.in_threads({**own, "": index.get("", 0)})
         assert found is not None
         return shared, found
+
+
+def with_rests(term: Term) -> tuple[Term, dict[str, Term]]:
+    """With names for the rests of what is divided by numbers, and what these stand for:
+    all of `c * x - 4 * c * (x / 4)` is of one digit, which its coefficient c says then.
+    """
+    chains: dict[str, list[Quotient]] = {}
+    for symbol in term:
+        if isinstance(symbol, Quotient) and not symbol.dividend.get("", 0):
+            inner = [s for s in symbol.dividend if s]
+            if len(inner) == 1 and symbol.dividend[inner[0]] == 1:
+                chains.setdefault(inner[0], []).append(symbol)
+    rests: dict[str, Term] = {}
+    for lower, quotients in chains.items():
+        divisor = 1
+        for upper in sorted(quotients, key=lambda s: s.divisor):
+            many, left = divmod(upper.divisor, divisor)
+            if left:
+                break
+            name = f"{lower}%{many}"
+            rests[name] = {lower: 1, upper: -many}
+            rest = {s: c for s, c in term.items() if s != lower}
+            term = terms.plus(rest, {upper: many, name: 1}, term.get(lower, 0))
+            lower, divisor = upper, upper.divisor
+    return term, rests

@@ -77,7 +77,7 @@ class OpenCover:
             places = terms.product(places, many)
         for axis in thread.given.grid:
             blocks = terms.product(blocks, thread.blocks(axis))
-        if terms.frozen(places) != terms.frozen(blocks):
+        if not numbers.is_within(terms.minus(places, blocks), terms.number(0)):
             raise Misplaced(f"as many blocks as {array} has tiles")
         if not numbers.tell_block():
             raise Misplaced(f"elements of {array} that are stored by two blocks")

@@ -64,8 +64,11 @@ class Numbers:
         return symbol
 
     def _has_both(self, symbol: Division) -> bool:
-        parts = {*terms.division(symbol.dividend, symbol.by), *symbol.by}
-        return all(map(self._is_known, parts))
+        if not all(map(self._is_known, symbol.by)):
+            return False
+        is_one = self.thread.facts.span(symbol.by)[1] <= 1
+        quotient, rest = terms.division(symbol.dividend, symbol.by)
+        return self._is_known(quotient) and (is_one or self._is_known(rest))
 
     def _is_known(self, symbol: str) -> bool:
         if symbol in self.known or not symbol:
