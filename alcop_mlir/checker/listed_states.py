@@ -121,6 +121,8 @@ class ListedStates:
         placing = self.machine.placing
         if placing is not None:
             placing.turned(state, state.previous in blocks)
+            if not state.data.blocks.any():
+                return
         self._count(state, state.previous in blocks)
         heads, cells = self.heads, state.cells
         digests = cells.digest(), cells.sources_digest()

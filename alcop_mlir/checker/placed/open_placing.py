@@ -201,7 +201,12 @@ class OpenPlacing(Placing):
         if is_back and name in data.turns and self.sums.name_turn(data, name):
             turns = {n: t for n, t in data.turns.items() if n != name}
             state.data = replace(data, turns=turns)
-        if state.pc not in self.flow.loops:
+        self.machine.state = state
+        known, _ = self.accesses.known(self.way)
+        if known.is_void:  # no block leaves a loop after so many turns
+            nobody = np.zeros_like(state.data.blocks)
+            state.data = replace(state.data, blocks=nobody)
+        elif state.pc not in self.flow.loops:
             self._end(state)
 
     def _end(self, state: State) -> None:
