@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alcop_mlir.certificate.bounds.terms import ProductSymbols
@@ -103,6 +103,19 @@ def alone(name: str) -> Polynomial:
     return ((1, (name,)),)
 
 
+def _of_blocks(given: Preconditions) -> dict[str, Requirement]:
+    """Sizes as any block has them: it is there, so none that says how many blocks there
+    are is 0.
+    """
+    found = dict(given.sizes)
+    for value, _ in (one for counts in given.grid.values() for one in counts):
+        if len(value) == 1 and value[0][0] > 0 and len(value[0][1]) == 1:
+            ((_, (name,)),) = value
+            if name in found:
+                found[name] = replace(found[name], low=max(found[name].low, 1))
+    return found
+
+
 class Sizes:
     """Sizes as terms; parameters: bytes of each of a kernel, by name."""
 
@@ -113,11 +126,12 @@ class Sizes:
         parameters: Mapping[str, int],
     ):
         self.symbols, self.given, self.parameters = symbols, given, parameters
+        self.known = _of_blocks(given)
 
     def size(self, name: str) -> Linear:
         """The term of one size, of what it is a multiple of if that is known."""
         half = 1 << (8 * self.parameters.get(name, 8) - 1)
-        known = self.given.sizes.get(name, Requirement(-half, half - 1))
+        known = self.known.get(name, Requirement(-half, half - 1))
         low, high, by = known.low, known.high, known.multiple
         if by == 1:
             return self.symbols.plain(f".{name}", low, high)

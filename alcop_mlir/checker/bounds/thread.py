@@ -37,6 +37,7 @@ class Thread(Numbers):
     def __init__(self, kernel: Kernel, threads: int, given: Promises, answers: Answers):
         super().__init__(kernel, threads, ProductFacts(answers, threads))
         self.given, self.start = given, Way()
+        self.sizes = _of_blocks(given)
         self.start.know([self.polynomial(one) for one in given.facts])
         for axis in given.grid:
             counts = self.counts(axis)
@@ -61,7 +62,7 @@ class Thread(Numbers):
         name, _, part = text.partition("/")
         part = part or "1"
         any_number = (*limits(8 * self.kernel.sizes.get(name, 8)), 1)
-        low, high, by = self.given.sizes.get(name, any_number)
+        low, high, by = self.sizes.get(name, any_number)
         if not part.isdigit() or not int(part) or by % int(part):
             raise CertificateError(f"{name} is not known to have {part} equal parts")
         self.facts.limit(f".{name}/{by}", -(-low // by), high // by)
@@ -220,3 +221,16 @@ class Thread(Numbers):
         if holds is None or not isinstance(a, Same) or not isinstance(b, Same):
             return None
         return arithmetic.chosen(holds, a, b)
+
+
+def _of_blocks(given: Promises) -> dict[str, tuple[int, int, int]]:
+    """Sizes where a block runs: none that counts blocks is 0 then."""
+    found = dict(given.sizes)
+    for value, _ in (one for counts in given.grid.values() for one in counts):
+        names = [names for factor, names in value if factor > 0]
+        if len(value) == len(names) == 1 and len(names[0]) == 1:
+            (name,) = names[0]
+            if name in found:
+                low, high, by = found[name]
+                found[name] = max(low, 1), high, by
+    return found

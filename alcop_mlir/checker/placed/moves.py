@@ -211,24 +211,23 @@ class Moves:
         return self.book.packed(joined(self.book, parts), bytes_)
 
     def permuted(self, ins: Instruction) -> Tags | None:
-        """`prmt` with a number that says which bytes."""
+        """`prmt` with a number of each thread that says which bytes."""
         a, b = (self.operand(one, 4) for one in ins.operands[1:3])
         how = self.machine.value(ins.operands[3])
         if len(ins.parts) > 2 or not isinstance(how, np.ndarray):
             return None
-        if (how != how[0]).any():
+        nibbles = how.astype(np.int64)[:, None] >> 4 * np.arange(4) & 15
+        granules = nibbles[:, :: self.grain] // self.grain
+        whole = granules[:, :, None] * self.grain + np.arange(self.grain)
+        if nibbles.max() > 7 or (whole.reshape(nibbles.shape) != nibbles).any():
             return None
-        nibbles = [int(how[0]) >> 4 * n & 15 for n in range(4)]
-        granules = [
-            nibbles[n] // self.grain
-            for n in range(0, 4, self.grain)
-            if nibbles[n : n + self.grain]
-            == [nibbles[n] // self.grain * self.grain + i for i in range(self.grain)]
-        ]
-        if max(nibbles) > 7 or len(granules) * self.grain < 4:
-            return None
-        number = np.concatenate([a.number, b.number], axis=1)[:, granules]
-        return Tags(number, np.concatenate([a.place, b.place], axis=1)[:, granules])
+        number, place = (
+            np.concatenate(both, axis=1) for both in zip(a, b, strict=True)
+        )
+        return Tags(
+            np.take_along_axis(number, granules, axis=1),
+            np.take_along_axis(place, granules, axis=1),
+        )
 
     def converted(self, ins: Instruction) -> Tags | None:
         """`cvt` of one element, or of two that are put together."""

@@ -64,20 +64,24 @@ class OpenCover:
         # At the end of the first block no block has gone any way yet.
         start = self.accesses.ways.ends[0]
         numbers = Numbers(thread, start, [dict(m) for _, m, _ in box if m])
-        places = blocks = terms.number(1)
+        places = [terms.number(1)]
         for loop, multiple, count in box:
             extent = self.accesses.extent(loop)
             rounded = terms.plus(extent, terms.number(count - 1))
-            many = terms.quotient(rounded, count) if multiple else terms.number(1)
+            many = terms.quotient(rounded, count)
             last = terms.plus(many, terms.number(-1))
-            if not numbers.is_within(dict(multiple), last):
+            if multiple and not numbers.is_within(dict(multiple), last):
                 raise Misplaced(f"which elements of {array} a block stores")
             if not multiple and not numbers.is_within(extent, terms.number(count)):
                 raise Misplaced(f"elements of {array} that are not stored")
-            places = terms.product(places, many)
+            # Of the one place of a loop that needs one at most there are blocks in any
+            # case, or as many as places: with none there are no elements either.
+            more = [terms.product(one, many) for one in places]
+            places = more if multiple else [*places, *more]
+        blocks = terms.number(1)
         for axis in thread.given.grid:
             blocks = terms.product(blocks, thread.blocks(axis))
-        if not numbers.is_within(terms.minus(places, blocks), terms.number(0)):
+        if terms.frozen(blocks) not in map(terms.frozen, places):
             raise Misplaced(f"as many blocks as {array} has tiles")
         if not numbers.tell_block():
             raise Misplaced(f"elements of {array} that are stored by two blocks")
