@@ -185,7 +185,7 @@ class Classes:
         if found is None:
             return value
         (name,), width = ins.results, self.machine.kernel.width(ins.results[0])
-        if value is None and width > 1 and lanes.all():
+        if value is None and width > 1 and self._is_all(lanes):
             value = self._parted(_with_sign(found, width).view(np.int64), width)
             if value is not None:
                 return value
@@ -198,11 +198,25 @@ class Classes:
                 told[fresh] = each.view(np.uint64)
         return value
 
+    def _is_all(self, lanes: np.ndarray) -> bool:
+        """Whether these are all threads that go this way."""
+        active = self.machine.state.lanes
+        return bool(lanes.all() or (active is not None and lanes[active].all()))
+
     def _parted(self, found: np.ndarray, width: int) -> Value:
-        """A number of each block, as a symbol, plus one of each thread, if it is."""
-        blocks, each = found[..., :1], found[0, 0, 0, 0] - found[0, 0, 0, 0, 0]
-        if found.shape[3] > 1 or (found != blocks + each).any():
+        """A number of each block, as a symbol, plus one of each thread, if it is in all
+        that go this way.
+        """
+        active = self.machine.state.lanes
+        here = np.ones(found.shape[4], bool)
+        if active is not None and active.any() and found.shape[4] > 1:
+            here = active
+        first = int(here.argmax())
+        blocks = found[..., first : first + 1]
+        each = found[0, 0, 0, 0] - blocks[0, 0, 0, 0]
+        if found.shape[3] > 1 or (found != blocks + each)[..., here].any():
             return None
+        each = np.where(here, each, 0)
         term = self.blocks.origins.spread(blocks)
         for symbol in term:
             numbers = self.blocks.term({symbol: 1}, {})
@@ -219,8 +233,7 @@ class Classes:
             operands = [self._number(one, told) for one in ins.sources]
             width = machine.kernel.width(ins.results[0])
             found = self.blocks.result(ins, operands, width)
-            active = machine.state.lanes
-            if not lanes.all() and (active is None or not lanes[active].all()):
+            if not self._is_all(lanes):
                 old = self._number(ins.results[0], told)
                 found = np.where(lanes, found, old)
         except NotKnown:
