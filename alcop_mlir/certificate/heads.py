@@ -20,6 +20,7 @@ from alcop_mlir.certificate.machine import Machine
 from alcop_mlir.certificate.program import Code
 from alcop_mlir.certificate.refutation import projected
 from alcop_mlir.certificate.shared_state import IN_FLIGHT, MOST_AGE
+from alcop_mlir.certificate.short_loops import MOST_TURNS as MOST_SHORT_TURNS
 from alcop_mlir.certificate.short_loops import short_counters
 from alcop_mlir.certificate.sources import MOST_APART as MOST_APART_TURNS
 from alcop_mlir.certificate.sources import STORED, UNKNOWN
@@ -114,14 +115,17 @@ class Heads:
         return self._covered_or_new(state, block, True)
 
     def _count(self, state: State, head: int, is_back: bool) -> None:
-        """The number of the turn, of the first ones of an innermost loop."""
+        """The number of the turn, of the first ones of an innermost loop; of all where
+        these are told apart by numbers.
+        """
         loops = self.code.loops
         turn = state.turns.get(head, -1) + 1 if is_back else 0
         state.turns = {
             h: t for h, t in state.turns.items() if h != head and head in loops[h]
         }
         is_known = turn or not is_back
-        if is_known and turn <= MOST_APART_TURNS and self.code.is_innermost(head):
+        most = MOST_SHORT_TURNS if self._short(head) else MOST_APART_TURNS
+        if is_known and turn <= most and self.code.is_innermost(head):
             state.turns[head] = turn
         names = {turn_symbol(head)} if not is_back else set()
         back = {turn_symbol(head): Linear({turn_symbol(head): 1}, -1)}
@@ -226,9 +230,12 @@ class Heads:
 
     def _is_number(self, head: int, name: str) -> bool:
         """Whether a register keeps its number in each turn."""
+        return name in self.code.needed or name in self._short(head)
+
+    def _short(self, head: int) -> set[str]:
         if head not in self.short:
             self.short[head] = short_counters(self.code, head)
-        return name in self.code.needed or name in self.short[head]
+        return self.short[head]
 
     def _generalized_other(self, head: int, name: str, value: Value) -> Value:
         if not isinstance(value, Truth):
