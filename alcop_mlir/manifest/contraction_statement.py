@@ -7,11 +7,14 @@ stored is the sum, or what element-wise ops make of it and of other arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from string import ascii_letters
 from typing import Any, NamedTuple
 
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.read_values import Reads, Split, loops_of
 from alcop_mlir.manifest.stated_arrays import (
     Part,
     is_known,
@@ -37,6 +40,7 @@ class Contraction:
     """Of one kernel, by which `held` is changed to what arrays hold behind it.
 
     guesses:  whether an array of which nothing is known may be read
+    turns:    of each loop
     read:     arrays that are read
     operands: those that are multiplied, or added up, and that the sum starts from
     results:  by value
@@ -50,12 +54,23 @@ class Contraction:
         self.held, self.values, self.arrays = held, held.values, arrays
         self.step, self.guesses = step, guesses
         (self.lhs, self.rhs), self.out = operand_maps(step)
+        self.turns = self._turns()
         self.read: dict[str, Operand] = {}
         self.operands: tuple[str, str | None, str | None]
         self.results: dict[str, _Result] = {}
         self.outputs: dict[str, str] = {}
         self.part: Part | None = None
         self.parts: Operand | None = None
+
+    def _turns(self) -> dict[str, Extent]:
+        """By loop that indexes what is multiplied."""
+        shapes = self.values.shapes
+        both = ((self.step.lhs, self.lhs), (self.step.rhs, self.rhs))
+        return {
+            loop: extent
+            for name, loops in both
+            for loop, extent in zip(loops, shapes.get(name, ()), strict=False)
+        }
 
     def multiplies(self) -> bool:
         """Whether the kernel has arrays for what is multiplied, and what is stored."""
@@ -131,10 +146,17 @@ class Contraction:
 
     def _operand(self, name: str, loops: str) -> Operand | None:
         """An array that is read, as long as it is read in one way."""
-        found = self.held.operand(name, loops, self.arrays, self.guesses)
-        if found is None or self.read.get(found.array, found) != found:
+        for guesses in (False, True)[: 1 + self.guesses]:
+            reads = Reads(self.held.fork(), self.arrays, guesses, self.turns)
+            with suppress(Split):
+                if reads.reads(name, loops_of(loops)) and len(reads.read) == 1:
+                    break
+        else:
             return None
-        self.read[found.array] = found
+        ((array, found),) = reads.read.items()
+        if self.read.setdefault(array, found) != found:
+            return None
+        self.held = reads.held
         return found
 
     def _stored(self, array: str) -> str | None:

@@ -23,9 +23,11 @@ from alcop_mlir.reference.steps import (
     Einsum,
     Fold,
     Gather,
+    Iota,
     Map,
     Reduction,
     Reshape,
+    Slice,
     Step,
     operand_maps,
 )
@@ -35,11 +37,17 @@ Shape = tuple[Extent, ...]
 
 
 class Operand(NamedTuple):
-    """An array as it is read: of that shape, by a loop for each dimension."""
+    """An array as it is read: of that shape, by a loop for each dimension.
+
+    strides: elements between neighbours; None where these lie as the array says
+    first:   the element where all loops are in their first turns
+    """
 
     array: str
     shape: Shape
     loops: str
+    strides: tuple[int, ...] | None = None
+    first: int = 0
 
 
 class Values:
@@ -59,6 +67,11 @@ class Values:
             dtype = self._dtype(step)
             if dtype:
                 self.dtypes.setdefault(step.out, dtype)
+        self._kinds = {name: self._kind(name) for name in self.shapes}
+
+    def _kind(self, name: str) -> tuple[Polynomial, str | None]:
+        """How many elements of which type it has."""
+        return elements(self.shapes[name]), self.dtypes.get(name)
 
     def root(self, name: str) -> str:
         """The value of which this one is another shape."""
@@ -75,13 +88,18 @@ class Values:
         """Whether a value is another shape of the other one."""
         return self.steps.get(name) is not None and self._source(name) == other
 
-    def elements(self, name: str) -> Polynomial | None:
-        """How many a value or an array has, where its shape is known."""
-        return None if name not in self.shapes else elements(self.shapes[name])
+    def is_alike(self, name: str, other: str) -> bool:
+        """Whether two have the same type, and as many elements as is known."""
+        one = self._kinds.get(name)
+        return one is not None and one == self._kinds.get(other)
 
     def _shape(self, step: Step) -> Shape | None:
         if isinstance(step, Map | Gather | Reshape):
             return step.shape
+        if isinstance(step, Slice):
+            return step.sizes
+        if isinstance(step, Iota):
+            return (step.size,)
         if isinstance(step, Einsum):
             names = (step.lhs, step.rhs)
         elif isinstance(step, Reduction | Fold):
@@ -101,7 +119,7 @@ class Values:
     def _dtype(self, step: Step) -> str:
         if isinstance(step, Einsum | Reduction):
             return step.dtype
-        if isinstance(step, Reshape):
+        if isinstance(step, Reshape | Slice):
             return self.dtypes.get(step.source, "")
         if isinstance(step, Map):
             if isinstance(step.expression, Operation):
@@ -136,44 +154,24 @@ class Held:
         self._roots[array] = frozenset(map(self.values.root, names))
         self._stored_to.add(array)
 
+    @property
+    def key(self) -> object:
+        """The same where as much is known of all arrays."""
+        return frozenset(self._roots.items()), frozenset(self._stored_to)
+
     def forget(self, arrays: Collection[str]) -> None:
         """A kernel stores to one of these, nobody knows what.
 
-        Those of which nothing is known yet are likely; else it may be any.
-        """
-        inner = [a for a in arrays if isinstance(self.values.arrays[a], Intermediate)]
-        self._stored_to.update(inner)
-        if all(array in self._roots for array in inner):
-            for array in inner:
-                del self._roots[array]
-
-    def operand(
-        self, name: str, loops: str, arrays: Collection[str], guesses: bool
-    ) -> Operand | None:
-        """Which of the arrays a value is made of, element by element; None: of none.
-
-        loops: of each dimension of the value
-        guesses: whether an array of which nothing is known may hold it
+        An output of the function is likely, or else an array of which nothing is known
+        yet; else it may be any.
         """
         values = self.values
-        array = self.holder(name, arrays, False)
-        shape = values.shapes.get(name)
-        if array is not None and shape is not None:
-            return self.viewed(array, shape, loops)
-        step = values.steps.get(name)
-        found = None
-        if isinstance(step, Map) and len(step.inputs) == 1:
-            (own,), out = operand_maps(step)
-            known = dict(zip(out, loops, strict=False))
-            if len(out) == len(loops) and set(own) <= known.keys():
-                inner = "".join(known[loop] for loop in own)
-                found = self.operand(step.inputs[0], inner, arrays, guesses)
-        elif isinstance(step, Reshape) and shape == values.shapes.get(step.source):
-            found = self.operand(step.source, loops, arrays, guesses)
-        if found is None and guesses and shape is not None:
-            array = self.holder(name, arrays, True)
-            return None if array is None else self.viewed(array, shape, loops)
-        return found
+        inner = [a for a in arrays if isinstance(values.arrays[a], Intermediate)]
+        self._stored_to.update(inner)
+        outputs = [a for a in arrays if a not in inner and a in values.steps]
+        if not outputs and all(array in self._roots for array in inner):
+            for array in inner:
+                del self._roots[array]
 
     def viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
         """An array as one of another shape, where its elements lie without gaps."""
@@ -205,10 +203,7 @@ class Held:
 
     def fits(self, array: str, name: str) -> bool:
         """Whether a value has the type and the number of elements of an array."""
-        values = self.values
-        count = values.elements(name)
-        is_whole = count is not None and count == values.elements(array)
-        return is_whole and values.dtypes.get(name) == values.arrays[array].dtype
+        return self.values.is_alike(name, array)
 
 
 def elements(shape: Shape) -> Polynomial:

@@ -6,38 +6,65 @@ from collections.abc import Iterator, Sequence
 from string import ascii_letters
 from typing import NamedTuple
 
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.held_values import Held, Operand, Shape
-from alcop_mlir.reference.steps import Map, Reshape, operand_maps
-
-_DEEPEST = 64  # steps from a value to the arrays that it is made of
+from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.read_values import Linear, Reads, Split, element_of
+from alcop_mlir.reference.steps import Fold, Map, Reduction
 
 
 class Moved(NamedTuple):
-    """An array that is stored, of that shape and these loops; any of `values`."""
+    """An array that is stored, any of `values`.
 
-    array: str
-    shape: Shape
+    loops:   of these, outer ones first
+    own:     arrays of which one element is used, `rows` those of which rows are
+    through: other values that it is made of
+    """
+
+    stored: Operand
     loops: str
     read: dict[str, Operand]
+    own: frozenset[str]
+    rows: frozenset[str]
+    row_loops: str
     values: list[str]
+    through: frozenset[str]
 
 
-def moves(held: Held, arrays: Sequence[str]) -> Moved | None:
-    """What one of the arrays is stored of all others, if anything is."""
+def moves(held: Held, arrays: Sequence[str]) -> list[Moved]:
+    """What one of the arrays may be stored of all others, likely ones first: of which
+    no other one is made, in the order of the reference.
+    """
     for guesses in (False, True):
-        found = [
+        every = [
             one for array in arrays for one in _stored(held, array, arrays, guesses)
         ]
+        found: list[Moved] = []
+        for one in every:
+            same = [n for n, other in enumerate(found) if other[:6] == one[:6]]
+            if same:
+                (n,) = same
+                found[n] = _both(found[n], one)
+            else:
+                found.append(one)
         if found:
-            break
-    else:
-        return None
-    last = found[-1]
-    same = [one for one in found if one[:4] == last[:4]]
-    if guesses and len(same) < len(found):
-        return None
-    return last._replace(values=[value for one in same for value in one.values])
+            return _likely(found) if len(found) == 1 or not guesses else []
+    return []
+
+
+def _both(one: Moved, other: Moved) -> Moved:
+    return one._replace(
+        values=[*one.values, *other.values], through=one.through | other.through
+    )
+
+
+def _likely(found: list[Moved]) -> list[Moved]:
+    last = [
+        one
+        for one in found
+        if not any(o is not one and o.through & {*one.values} for o in found)
+    ]
+    return last + [one for one in found[::-1] if one not in last]
 
 
 def _stored(
@@ -50,14 +77,14 @@ def _stored(
     """
     rest = [other for other in arrays if other != array]
     for step in held.values.function.reference:
-        if not isinstance(step, Map) or not _is_for(held, array, step.out):
+        is_made = isinstance(step, Map | Reduction | Fold)
+        if not is_made or not _is_for(held, array, step.out):
             continue
         if guesses and held.is_held(step.out):
             continue
-        made = _Made(held.fork(), rest, guesses).of(step.out)
-        if made is not None and made.keys() == {*rest}:
-            loops = ascii_letters[: len(step.shape)]
-            yield Moved(array, step.shape, loops, made, [step.out])
+        made = _made(held, array, rest, guesses, step.out)
+        if made is not None and made.read.keys() == {*rest}:
+            yield made
 
 
 def _is_for(held: Held, array: str, value: str) -> bool:
@@ -68,50 +95,36 @@ def _is_for(held: Held, array: str, value: str) -> bool:
     return held.fits(array, value)
 
 
-class _Made:
-    """Which arrays values are made of, and how these are read."""
-
-    def __init__(self, held: Held, arrays: Sequence[str], guesses: bool):
-        self.held, self.arrays, self.guesses = held, arrays, guesses
-        self.read: dict[str, Operand] = {}
-
-    def of(self, value: str) -> dict[str, Operand] | None:
-        """Of one, with a loop for each of its dimensions; None where it is made of
-        others too, or one is read in two ways.
-        """
-        shape = self.held.values.shapes[value]
-        step = self.held.values.steps[value]
-        loops = ascii_letters[: len(shape)]
-        is_made = isinstance(step, Map) and self._inputs(step, loops, 0)
-        return self.read if is_made else None
-
-    def _find(self, name: str, loops: str, depth: int) -> bool:
-        values = self.held.values
-        array = self.held.holder(name, self.arrays, self.guesses)
-        shape = values.shapes.get(name)
-        if array is not None and shape is not None:
-            found = self.held.viewed(array, shape, loops)
-            return found is not None and self.read.setdefault(array, found) == found
-        step = values.steps.get(name)
-        if depth > _DEEPEST or name in values.arrays:
-            return False
-        if isinstance(step, Map):
-            return self._inputs(step, loops, depth)
-        if isinstance(step, Reshape) and shape == values.shapes.get(step.source):
-            return self._find(step.source, loops, depth + 1)
-        return False
-
-    def _inputs(self, step: Map, loops: str, depth: int) -> bool:
-        inputs, out = operand_maps(step)
-        if len(out) != len(loops):
-            return False
-        names = dict(zip(out, loops, strict=True))
-        for name, own in zip(step.inputs, inputs, strict=True):
-            spare = iter(reversed(ascii_letters))  # each of one turn
-            shape = self.held.values.shapes.get(name, ())
-            if any(n == "." and e != 1 for n, e in zip(own, shape, strict=False)):
-                return False
-            mine = "".join(next(spare) if n == "." else names.get(n, "") for n in own)
-            if len(mine) < len(own) or not self._find(name, mine, depth + 1):
-                return False
-        return True
+def _made(
+    held: Held, array: str, arrays: Sequence[str], guesses: bool, value: str
+) -> Moved | None:
+    """A value that an array may be stored; None where it is made of others too, or one
+    is read in two ways.
+    """
+    shape = held.values.shapes[value]
+    letters = [*zip(ascii_letters, shape, strict=False)]
+    index = tuple(Linear() if n == 1 else Linear(((a, 1),)) for a, n in letters)
+    turns: dict[str, Extent] = {a: n for a, n in letters if n != 1}
+    while len(turns) < len(ascii_letters):
+        reads = Reads(held.fork(), arrays, guesses, turns)
+        try:
+            is_made = reads.reads(value, index, is_made=True)
+        except Split as split:
+            index, turns = split.loops(index, turns)
+            continue
+        stored = reads.operand(array, element_of(shape, index))
+        if not is_made or stored is None:
+            return None
+        loops = "".join(loop for one in index for loop, _ in one.factors)
+        more = "".join(loop for loop in reads.row_loops if loop not in loops)
+        return Moved(
+            stored,
+            loops + more,
+            reads.read,
+            frozenset(reads.own),
+            frozenset(reads.rows),
+            reads.row_loops,
+            [value],
+            reads.through - {value},
+        )
+    return None

@@ -144,13 +144,16 @@ def _in_parts(operands: Mapping[str, Operand], part: Part) -> dict[str, Operand]
 
 
 def _stated(operand: Operand, array: Array, part: Part | None) -> list[Any]:
-    loops, strides = operand.loops, _strides(array, operand.shape)
+    loops, strides = operand.loops, [*(operand.strides or ())]
+    if operand.strides is None:
+        strides = _strides(array, operand.shape)
     if part is not None and part[0] in loops:
         summed, parts, count = part
         at = loops.index(summed)
         step = strides[at] * _known(operand.shape[at]) // count
         loops, strides = loops + parts, [*strides, step]
-    return [loops, strides, _bytes(array)]
+    first = [operand.first] if operand.first else []
+    return [loops, strides, _bytes(array), *first]
 
 
 def _strides(array: Array, shape: Shape) -> list[int]:

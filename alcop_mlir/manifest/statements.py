@@ -4,9 +4,9 @@ element-wise ops on its result; or such ops alone. Plain JSON values, as of prom
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from alcop_mlir.manifest.contraction_statement import Contraction
 from alcop_mlir.manifest.functions import Function
@@ -22,6 +22,10 @@ from alcop_mlir.manifest.stated_arrays import (
 )
 from alcop_mlir.reference.steps import Einsum
 
+_MOST_WAYS = 64  # of several values that kernels may store
+_Found = dict[Kernel, "dict[str, Any] | Unstated"]
+_Option = tuple[dict[str, Any], Held, bool]
+
 
 def statement(
     function: Function, kernel: Kernel, parameters: Sequence[str]
@@ -36,8 +40,12 @@ def statement(
     given = dict(zip(parameters, kernel.arguments, strict=False))
     names = {one.array: name for name, one in given.items() if isinstance(one, Pointer)}
     lhs, rhs, init = (found[n] for n in ("lhs", "rhs", "init"))
+    rows = {n: dict(found[n]) for n in ("rows",) if n in found}
+    for one in rows.values():
+        one["arrays"] = sorted(names[array] for array in one["arrays"])
     return {
         **found,
+        **rows,
         "arrays": {names[n]: one for n, one in found["arrays"].items()},
         "lhs": None if lhs is None else names[lhs],
         "rhs": None if rhs is None else names[rhs],
@@ -60,21 +68,59 @@ def stated(
 
 
 @lru_cache(maxsize=4)
-def _of_function(function: Function) -> dict[Kernel, dict[str, Any] | Unstated]:
-    """Of each kernel, as they are launched one after the other, by names of arrays."""
-    held = Held(Values(function))
-    found: dict[Kernel, dict[str, Any] | Unstated] = {}
+def _of_function(function: Function) -> _Found:
+    """Of each kernel, as they are launched one after the other, by names of arrays.
+
+    Where it is not known which value a kernel stores, as of the transposes of several
+    parts of an array, that is taken with which most kernels are stated.
+    """
+    ways = [_Way(0, 0, Held(Values(function)), {})]
     for launch in function.launches:
-        before = held
+        before = ways
         for variant in launch.variants:
-            held = before.fork()
+            ways = [one._replace(held=one.held.fork()) for one in before]
             for kernel in variant.kernels:
-                try:
-                    found[kernel], held = _of_kernel(kernel, held)
-                except Unstated as why:
-                    held.forget(_arrays(kernel))
-                    found.setdefault(kernel, why)
-    return found
+                ways = _best([new for one in ways for new in _next(one, kernel)])
+            before = [
+                new._replace(held=old.held)
+                for old, new in zip(before, ways, strict=False)
+            ]
+    return ways[0].found
+
+
+class _Way(NamedTuple):
+    """What kernels may have done so far: how many of them are stated, and in how many
+    arrays values are stored that have their shapes.
+    """
+
+    stated: int
+    shaped: int
+    held: Held
+    found: _Found
+
+
+def _next(way: _Way, kernel: Kernel) -> Iterator[_Way]:
+    """Behind one more kernel."""
+    try:
+        options = _options(kernel, way.held)
+    except Unstated as why:
+        held = way.held.fork()
+        held.forget(_arrays(kernel))
+        yield way._replace(held=held, found={kernel: why, **way.found})
+        return
+    for made, held, is_shaped in options:
+        found = {**way.found, kernel: made}
+        yield _Way(way.stated + 1, way.shaped + is_shaped, held, found)
+
+
+def _best(ways: list[_Way]) -> list[_Way]:
+    """Those with most kernels that are stated, or one less; likely ones first."""
+    most = max(one.stated for one in ways)
+    found: dict[object, _Way] = {}
+    for one in sorted(ways, key=lambda one: (-one.stated, -one.shaped)):
+        if one.stated >= most - 1:
+            found.setdefault(one.held.key, one)
+    return [*found.values()][:_MOST_WAYS]
 
 
 def _arrays(kernel: Kernel) -> list[str]:
@@ -82,7 +128,7 @@ def _arrays(kernel: Kernel) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def _of_kernel(kernel: Kernel, held: Held) -> tuple[dict[str, Any], Held]:
+def _options(kernel: Kernel, held: Held) -> list[_Option]:
     """The one contraction of its arrays, or what adds up its parts, or moves alone; and
     what arrays hold behind it.
     """
@@ -103,24 +149,28 @@ def _of_kernel(kernel: Kernel, held: Held) -> tuple[dict[str, Any], Held]:
             (one,) = found
             made = one.written(kernel.grid)
             one.store()
-            return made, one.held
-    moved = moves(held, arrays) if not count else None
-    if moved is None:
+            return [(made, one.held, True)]
+    options: list[_Option] = []
+    for moved in moves(held, arrays) if not count else []:
+        after = held.fork()
+        array, shapes = moved.stored.array, held.values.shapes
+        is_shaped = shapes[array] in [shapes[value] for value in moved.values]
+        options.append((_moved(moved, held.values, kernel), after, is_shaped))
+        after.store(array, moved.values)
+    if not options:
         raise Unstated(f"the manifest has {count} contractions of its arrays")
-    made = _moved(moved, held.values, kernel)
-    held.store(moved.array, moved.values)
-    return made, held
+    return options
 
 
 def _moved(moved: Moved, values: Values, kernel: Kernel) -> dict[str, Any]:
     """What is computed element by element, as JSON values: nothing is summed."""
-    used: Mapping[str, Operand] = {
-        moved.array: Operand(moved.array, moved.shape, moved.loops),
-        **moved.read,
-    }
-    order = moved.loops
+    array, order = moved.stored.array, moved.loops
+    used: Mapping[str, Operand] = {array: moved.stored, **moved.read}
+    rows = {"loops": moved.row_loops, "arrays": sorted(moved.rows)}
     if is_known(used):
         members = known_members(used, values.arrays, kernel.grid)
+    elif moved.rows or any(one.strides for one in used.values()):
+        raise Unstated("rows, or parts of arrays, of sizes not known")
     else:
         used, order = merged(used, order)
         members = open_members(used, values.arrays)
@@ -130,5 +180,6 @@ def _moved(moved: Moved, values: Values, kernel: Kernel) -> dict[str, Any]:
         "rhs": None,
         "init": None,
         "order": order,
-        "outputs": {moved.array: sorted(moved.read)},
+        "outputs": {array: sorted(moved.own)},
+        **({"rows": rows} if moved.rows else {}),
     }

@@ -9,7 +9,8 @@ of the same indices alone. All extents are known.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 from alcop_mlir.errors import CertificateError
@@ -24,10 +25,13 @@ class Array:
     """Loops that index it, with the elements between neighbours; bytes of an element.
 
     Loops of one turn are left out.
+
+    first: the element where all loops are in their first turns
     """
 
     strides: dict[str, int]
     bytes: int
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Statement:
     reduced: the loop of the sum; NO_SUM where nothing is added
     order:   strides of the sum's loops, where its elements are numbered
     outputs: by array, the arrays that are read besides lhs, rhs and init
+    rows:      arrays of which whole rows are read, for each output: all elements
+               along `row_loops`, each once
     """
 
     extents: dict[str, int]
@@ -48,32 +54,63 @@ class Statement:
     order: dict[str, int]
     outputs: dict[str, frozenset[str]]
     grid: tuple[int, int, int]
+    rows: frozenset[str] = field(default=frozenset(), kw_only=True)
+    row_loops: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 def read_statement(value: Any) -> Statement:
     """Of JSON values, strictly."""
-    if not isinstance(value, dict) or set(value) != _MEMBERS:
+    if not isinstance(value, dict) or {*value} - {"rows"} != _MEMBERS:
         raise CertificateError("this is no certificate: a statement of other members")
     extents = {str(n): _count(v) for n, v in value["extents"].items() if v != 1}
     arrays = {
-        str(name): _array(loops, strides, size, value["extents"])
-        for name, (loops, strides, size) in value["arrays"].items()
+        str(name): _array(*one, extents=value["extents"])
+        for name, one in value["arrays"].items()
     }
     order = _numbered([n for n in value["order"] if n in extents], extents)
-    outputs = outputs_of(value, arrays, order)
+    rows, row_loops = _rows(value.get("rows"), arrays, order)
+    outputs = outputs_of(value, arrays, order, row_loops)
     reduced = loop_of_sum(value, arrays, order)
     operands = value["lhs"], value["rhs"], value["init"]
     grid = tuple(map(_count, value["grid"]))
     if len(grid) != 3:
         raise CertificateError("this is no certificate: no grid of blocks")
     extents[NO_SUM] = 1
-    return Statement(extents, arrays, *operands, reduced, order, outputs, grid)
+    if rows and reduced != NO_SUM:
+        raise CertificateError("this is no certificate: rows of a contraction")
+    whole = {"rows": rows, "row_loops": row_loops}
+    return Statement(
+        extents, arrays, *operands, reduced, order, outputs, grid, **whole
+    )
+
+
+def _rows(
+    value: Any, arrays: dict[str, Array], order: dict[str, int]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Arrays of which rows are read, and their loops; nothing without."""
+    if value is None:
+        return frozenset(), ()
+    if not isinstance(value, dict) or value.keys() != {"loops", "arrays"}:
+        raise CertificateError("this is no certificate: rows of other members")
+    rows = frozenset(map(str, value["arrays"]))
+    loops = tuple(str(n) for n in value["loops"] if n in order)
+    every = [arrays[n].strides.keys() for n in rows if n in arrays]
+    if not loops or len(every) != len(rows) or not all(o <= {*order} for o in every):
+        raise CertificateError("this is no certificate: rows of no such array")
+    return rows, loops
 
 
 def outputs_of(
-    value: Any, arrays: dict[str, Array], order: dict[str, int]
+    value: Any,
+    arrays: dict[str, Array],
+    order: dict[str, int],
+    row_loops: Collection[str] = (),
 ) -> dict[str, frozenset[str]]:
-    """By array, those that are read besides; of JSON values."""
+    """By array, those that are read besides; of JSON values.
+
+    An output has each loop, or all but those of rows; so have arrays that are read for
+    it at its own index.
+    """
     outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
     named = outputs.keys() | frozenset().union(*outputs.values())
     operands = {value["lhs"], value["rhs"], value["init"]} - {None}
@@ -82,8 +119,12 @@ def outputs_of(
     for name in named | {value["init"]} - {None}:
         if not arrays[name].strides.keys() <= order.keys():
             raise CertificateError("this is no certificate: a loop that ends in a sum")
-    if any(arrays[n].strides.keys() != order.keys() for n in outputs):
-        raise CertificateError("this is no certificate: an output that is no matrix")
+    for name, read in outputs.items():
+        own = arrays[name].strides.keys()
+        if own != order.keys() and own != order.keys() - row_loops:
+            raise CertificateError("this is no certificate: an output that is no matrix")
+        if any(not arrays[n].strides.keys() <= own for n in read):
+            raise CertificateError("this is no certificate: a loop that ends in a sum")
     return outputs
 
 
@@ -102,7 +143,9 @@ def loop_of_sum(value: Any, arrays: dict[str, Array], order: dict[str, int]) -> 
     return reduced.pop()
 
 
-def _array(loops: str, strides: list[int], size: int, extents: Any) -> Array:
+def _array(
+    loops: str, strides: list[int], size: int, *first: int, extents: Any
+) -> Array:
     """Elements do not overlap: each stride is at least all that the next ones span."""
     given = zip(loops, map(_count, strides), strict=True)
     found = sorted((s, n) for n, s in given if extents[n] != 1)
@@ -111,7 +154,10 @@ def _array(loops: str, strides: list[int], size: int, extents: Any) -> Array:
         if stride < span:
             raise CertificateError("this is no certificate: elements that overlap")
         span += stride * (extents[name] - 1)
-    return Array({n: s for s, n in reversed(found)}, _count(size))
+    if len(first) > 1:
+        raise CertificateError("this is no certificate: an array of other members")
+    start = _count(first[0]) if first else 0
+    return Array({n: s for s, n in reversed(found)}, _count(size), start)
 
 
 def _numbered(loops: list[str], extents: dict[str, int]) -> dict[str, int]:

@@ -46,8 +46,9 @@ class Cover:
     def _check_cover(self, array: str) -> None:
         boxes = [self._boxes(array, *end) for end in self._ends.values()]
         boxes = [one for one in boxes if one.starts.size]
-        extents = self.book.statement.extents
-        total = int(np.prod([extents[n] for n in self.book.statement.order]))
+        statement = self.book.statement
+        loops = statement.arrays[array].strides
+        total = int(np.prod([statement.extents[n] for n in loops]))
         volume = sum(int(one.lengths.prod()) * one.starts.shape[1] for one in boxes)
         if not are_apart(boxes) or volume > total:
             raise Misplaced(f"elements of {array} that are stored by two blocks")

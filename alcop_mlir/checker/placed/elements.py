@@ -13,6 +13,8 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Tags
+from alcop_mlir.checker.placed.results import of_result
+from alcop_mlir.checker.placed.rows import joined_in_rows
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
@@ -55,6 +57,9 @@ def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
 
 def _computed(book: Book, name: str, given: _Given) -> _Found:
     """What an op makes of elements; of zeros too, where it adds."""
+    if book.statement.row_loops:
+        others = [one for one in given if one[0] != ZERO]
+        return joined_in_rows(book, others) if others else (NUMBER, 0)
     if name == "mul" and len(given) == 2:
         return _multiplied(book, given) or _together(book, given)
     if name == "fma" and len(given) == 3 and ZERO not in (given[0][0], given[1][0]):
@@ -77,9 +82,11 @@ def _multiplied(book: Book, given: _Given) -> _Found | None:
         return None
     for kind, (_, at) in zip(kinds, given, strict=True):
         assert kind is not None
-        for loop, one in book.loops(kind, at).items():
+        for loop, (term, index) in book.loops(kind, at).items():
+            term = terms.replaced(term, book.turns)  # of turns that are known
+            one = term, index + term.pop("", 0)
             own, mine = loops.setdefault(loop, one)
-            is_same = terms.frozen(own) == terms.frozen(one[0])
+            is_same = terms.frozen(own) == terms.frozen(term)
             if not is_same or not np.array_equal(mine, one[1]):
                 return UNKNOWN, 0
     along, places = loops.pop(statement.reduced)
@@ -94,27 +101,6 @@ def _multiplied(book: Book, given: _Given) -> _Found | None:
     return book.number(made), index
 
 
-def of_result(
-    book: Book, number: int, at: np.ndarray, loops: Loops | None = None
-) -> tuple[int, np.ndarray]:
-    """An element that is a result as it is, where nothing is added.
-
-    loops: those of the result; None where it has to have an index for each
-    """
-    kind, statement = book.kinds[number], book.statement
-    if statement.lhs is not None or not isinstance(kind, Element):
-        return number, at
-    own = book.loops(kind, at)
-    if own.keys() != statement.order.keys():
-        if loops is None:
-            return number, at
-        own = {**loops, **own}  # the same for all that it has no index for
-    term, index = book.result(own)
-    whole = (("", statement.extents[statement.reduced]),)
-    made = Result(term, kind.size, whole, frozenset((kind.array,)))
-    return book.number(made), index
-
-
 def _together(book: Book, given: _Given) -> _Found:
     kinds = book.kinds
     given = [of_result(book, *one) for one in given]
@@ -122,7 +108,7 @@ def _together(book: Book, given: _Given) -> _Found:
         given, key=lambda one: not isinstance(kinds[one[0]], Result)
     )
     found = kinds[first]
-    assert found is not None
+    assert isinstance(found, Element | Result)  # folds are of rows
     if not rest:
         return _after(book, found, first), at
     if isinstance(found, Element) or _after(book, found, first) == UNKNOWN:
@@ -130,7 +116,7 @@ def _together(book: Book, given: _Given) -> _Found:
     loops = book.loops(found, at)
     for number, index in rest:
         other = kinds[number]
-        assert other is not None
+        assert isinstance(other, Element | Result)
         for loop, (term, value) in book.loops(other, index).items():
             own, mine = loops.get(loop, ({}, None))
             if mine is None or terms.frozen(own) != terms.frozen(term):
@@ -171,8 +157,10 @@ def _part(book: Book, number: int, at: np.ndarray) -> tuple[Result, Any] | None:
     where it starts from.
     """
     kind, statement = book.kinds[number], book.statement
-    if kind is None or isinstance(kind, Result):
-        return None if kind is None else (kind, at)
+    if isinstance(kind, Result):
+        return kind, at
+    if not isinstance(kind, Element):
+        return None
     is_added = kind.array == statement.lhs and statement.rhs is None
     if not is_added and kind.array != statement.init:
         return None

@@ -15,6 +15,7 @@ from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
+from alcop_mlir.checker.placed.rows import done
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
@@ -51,12 +52,17 @@ def type_bytes(part: str) -> tuple[int, int] | None:
 
 
 class Moves:
-    """Of one machine; `registers` and `shared` are those of its state."""
+    """Of one machine; `registers` and `shared` are those of its state.
 
-    def __init__(self, machine: Machine, book: Book, blocks: Blocks):
+    numbers: registers that hold nothing of memory
+    """
+
+    def __init__(
+        self, machine: Machine, book: Book, blocks: Blocks, numbers: frozenset[str]
+    ):
         self.machine, self.book, self.grain = machine, book, book.grain
         self.addresses = Addresses(machine, book, blocks)
-        self.threads = machine.threads
+        self.threads, self.numbers = machine.threads, numbers
         lane = np.arange(self.threads) % WARP
         self._lane, self._warp = lane, np.arange(self.threads) - lane
         self._gathers: dict[Any, np.ndarray] = {}
@@ -71,7 +77,21 @@ class Moves:
         width = max(bytes_ // self.grain, 1)
         if known is not None and known.number.shape[1] == width:
             return known
-        return self.of_number(None if known else self.machine.value(name), width)
+        value = self.machine.value(name)
+        if known is None and value is None and name in self.numbers:
+            return self.nothing(bytes_, NUMBER)
+        return self.of_number(None if known else value, width)
+
+    def stored(self, name: str, bytes_: int) -> Tags:
+        """So many bytes of a register, the lower ones."""
+        width = max(self.machine.kernel.width(name) // 8, 1)
+        if width <= bytes_:
+            return self.operand(name, bytes_)
+        tags = self.operand(name, width)
+        if bytes_ < width and (self.book.whole(tags, width).number > NUMBER).any():
+            return self.book.packed(self.book.whole(tags, width), bytes_)
+        count = max(bytes_ // self.grain, 1)
+        return Tags(tags.number[:, :count], tags.place[:, :count])
 
     def of_number(self, value: Value, width: int) -> Tags:
         """Of a register that holds no element."""
@@ -194,7 +214,12 @@ class Moves:
             return None
         if (to >= WARP).any() or self.threads % WARP:
             return None
-        return Tags(source.number[self._warp + to], source.place[self._warp + to])
+        found = Tags(source.number[self._warp + to], source.place[self._warp + to])
+        if self.book.statement.row_loops and "bfly" in ins.parts:
+            # Columns that are all there would be folded again.
+            number = np.where(done(self.book, found), UNKNOWN, found.number)
+            return Tags(number.astype(np.int32), found.place)
+        return found
 
     def selected(self, ins: Instruction, bytes_: int) -> Tags:
         """`selp`: by threads, or by what is computed of elements."""

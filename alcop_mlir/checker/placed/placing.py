@@ -24,10 +24,12 @@ from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cover import Cover
-from alcop_mlir.checker.placed.elements import of_result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
+from alcop_mlir.checker.placed.rows import stored, whole_rows
 from alcop_mlir.checker.placed.tags import (
+    NUMBER,
     UNKNOWN,
+    ZERO,
     Book,
     Element,
     Misplaced,
@@ -37,7 +39,14 @@ from alcop_mlir.checker.placed.tags import (
 )
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.placed.turns import bounds, counted, turn_of
-from alcop_mlir.checker.ptx.flow import Flow, Region, carriers, counters, live
+from alcop_mlir.checker.ptx.flow import (
+    Flow,
+    Region,
+    carriers,
+    counters,
+    live,
+    numbers,
+)
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
@@ -57,7 +66,7 @@ class Placing:
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
         self.book = Book(statement, 1 if is_fine else 2)
         self.classes = Classes(machine, self.book.origins)
-        self.moves = Moves(machine, self.book, self.classes.blocks)
+        self.moves = Moves(machine, self.book, self.classes.blocks, numbers(flow))
         self.tiles = Tiles(self.moves)
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
@@ -129,7 +138,7 @@ class Placing:
         if not lanes.any():
             return
         names = names_of(ins.operands[1])
-        parts = [self.moves.operand(n, size) for n in names]
+        parts = [self.moves.stored(n, size) for n in names]
         tags = Tags(
             np.concatenate([p.number for p in parts], axis=1),
             np.concatenate([p.place for p in parts], axis=1),
@@ -155,9 +164,14 @@ class Placing:
         place, what = self.book.whole(to, kind.size), self.book.whole(tags, kind.size)
         if (place.number[lanes] != number).any():
             raise Misplaced("a store to several arrays")
-        found = np.unique(what.number[lanes])
+        numbers = what.number[lanes]
+        if self.statement.lhs is None:
+            numbers = np.where(numbers == ZERO, NUMBER, numbers)
+        found = np.unique(numbers)
         loops = self.book.loops(kind, place.at[lanes])
-        number, at = of_result(self.book, int(found[0]), what.at[lanes], loops)
+        number, at = int(found[0]), what.at[lanes]
+        if self.statement.lhs is None:
+            number, at = stored(self.book, number, at, loops, kind.size)
         result = self.book.kinds[number]
         if len(found) != 1 or not isinstance(result, Result):
             raise Misplaced(f"it is not known what is stored to {kind.array}")
@@ -174,6 +188,7 @@ class Placing:
             raise Misplaced(f"a sum is stored to {array} that is not whole")
         init = self.statement.init
         reads = self.statement.outputs[array] | ({init} if init else set())
+        reads |= whole_rows(self.statement, self.statement.rows)
         if result.reads != reads:
             raise Misplaced(f"a result in {array} is of other arrays")
 

@@ -16,6 +16,7 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.placed.columns import Columns
 from alcop_mlir.errors import NotPlacedError
 
 UNKNOWN, ZERO, NUMBER = range(3)  # nothing is known; 0; a number of no array
@@ -46,7 +47,21 @@ class Result(NamedTuple):
     first: Frozen = ()
 
 
-Kind = Element | Result
+class Fold(NamedTuple):
+    """Elements of a row, the first of which is `term` plus a number; see `Rows`.
+
+    reads: arrays of which each of these has used an element
+    own:   arrays of which an element has been used beside, at the index itself; None:
+           there is no such index
+    """
+
+    term: Frozen
+    size: int
+    reads: frozenset[str]
+    own: frozenset[str] | None
+
+
+Kind = Element | Result | Fold
 
 
 class Whole(NamedTuple):
@@ -139,6 +154,7 @@ class Book:
         self.statement, self.grain = statement, grain
         self.origins = Origins(statement.grid)
         self.turns: dict[str, Term] = {}  # of the loops that one is in, where known
+        self.columns = Columns({n: statement.extents[n] for n in statement.row_loops})
         self._whole = (("", statement.extents[statement.reduced]),)
         self.kinds: list[Kind | None] = [None, None, None]
         self._numbers: dict[Kind, int] = {}
@@ -196,7 +212,8 @@ class Book:
         """
         strides, reduced = self.statement.order, self.statement.reduced
         if isinstance(kind, Element):
-            strides = self.statement.arrays[kind.array].strides
+            array = self.statement.arrays[kind.array]
+            strides, index = array.strides, index - array.first
         turns = {s: c for s, c in kind.term if is_turn(s)}
         rest = self.origins.values({s: c for s, c in kind.term if s not in turns})
         found: dict[str, tuple[Term, Any]] = {}
@@ -220,7 +237,7 @@ class Book:
         term: Term = {}
         index: Any = 0
         for loop, stride in self.statement.order.items():
-            own, number = loops[loop]
+            own, number = loops.get(loop, ({}, 0))  # of rows: the first column
             term = terms.plus(term, own, stride)
             index = index + number * stride
         return terms.frozen(self.origins.term(self.origins.values(term))), index

@@ -22,6 +22,7 @@ from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     ZERO,
     Element,
+    Fold,
     Misplaced,
     Result,
 )
@@ -271,7 +272,7 @@ class Tiles:
         if number == ZERO:
             return (), frozenset()
         kind = self.book.kinds[number]
-        if kind is None or kind.size != size:
+        if kind is None or isinstance(kind, Fold) or kind.size != size:
             raise Misplaced("a sum that starts from a number")
         if isinstance(kind, Result):
             if kind.first:

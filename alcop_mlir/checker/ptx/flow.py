@@ -238,6 +238,15 @@ def carriers(flow: Flow) -> set[str]:
     return found
 
 
+def numbers(flow: Flow) -> frozenset[str]:
+    """Registers that hold nothing of memory; none where that decides what runs."""
+    carried = carriers(flow)
+    if any(i.guard.lstrip("!") in carried for i in flow.code if i.guard):
+        return frozenset()
+    written = {name for ins in flow.code for name in ins.results}
+    return frozenset(written - carried)
+
+
 def counters(flow: Flow, head: int) -> dict[str, int]:
     """Registers to which each turn of a loop adds a number, where it goes back."""
     body = [b for b in flow.loops.get(head, ()) if flow.next[b]]

@@ -1,0 +1,124 @@
+"""Kernels of rows: what is made of an element, and of sums or maxima of its row."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from placed_cases import assert_misplaced, assert_proven, restated, verdict
+
+from alcop_mlir.checker.check import check
+from alcop_mlir.errors import CertificateError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+from certificate_kernels import Case
+
+# Each row less its mean, times a number of each column.
+CENTRED = Case(
+    "centred",
+    """
+func.func @f(%x: memref<64x64xf16>, %g: memref<64xf16>, %y: memref<64x64xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %part = arith.constant 1.562500e-02 : f32
+  %sum = memref.alloc() : memref<64xf32>
+  linalg.fill ins(%zero : f32) outs(%sum : memref<64xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<64x64xf16>) outs(%sum : memref<64xf32>) {
+    ^bb0(%a: f16, %s: f32):
+      %wide = arith.extf %a : f16 to f32
+      %next = arith.addf %s, %wide : f32
+      linalg.yield %next : f32
+  }
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>,
+                       affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum, %g : memref<64x64xf16>, memref<64xf32>, memref<64xf16>)
+      outs(%y : memref<64x64xf16>) {
+    ^bb0(%a: f16, %s: f32, %by: f16, %b: f16):
+      %wide = arith.extf %a : f16 to f32
+      %factor = arith.extf %by : f16 to f32
+      %mean = arith.mulf %s, %part : f32
+      %less = arith.subf %wide, %mean : f32
+      %scaled = arith.mulf %less, %factor : f32
+      %short = arith.truncf %scaled : f32 to f16
+      linalg.yield %short : f16
+  }
+  return
+}""",
+)
+SUMS = Case(
+    "sums of rows",
+    """
+func.func @f(%x: memref<64x32xf32>, %y: memref<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<64xf32>)
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<64x32xf32>) outs(%y : memref<64xf32>) {
+    ^bb0(%a: f32, %s: f32):
+      %next = arith.addf %s, %a : f32
+      linalg.yield %next : f32
+  }
+  return
+}""",
+)
+
+
+@pytest.mark.parametrize("case", [CENTRED, SUMS], ids=lambda case: case.name)
+def test_rows_are_placed(case: Case) -> None:
+    assert_proven(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%r9, 16, 31, -1;", "%r9, 8, 31, -1;"),  # columns twice, others not
+        ("%r17, 1, 31, -1;", "%r17, 0, 31, -1;"),
+        ("add.rn.f32 %r19, %r18, %r17;", "mov.b32 %r19, %r17;"),  # half of them
+        ("cvt.f32.f16 %r8, %rs2;", "cvt.f32.f16 %r8, %rs1;"),
+        ("add.rn.f32 %r13, %r12, %r11;", "add.rn.f32 %r13, %r12, %r9;"),
+        (  # some of them again
+            "add.rn.f32 %r17, %r16, %r15;",
+            "add.rn.f32 %r17, %r16, %r15; add.rn.f32 %r17, %r17, %r15;",
+        ),
+        (  # all of them again, by another step
+            "add.rn.f32 %r20, %r19, 0f00000000;",
+            "shfl.sync.bfly.b32 %r18, %r19, 1, 31, -1; add.rn.f32 %r20, %r19, %r18;",
+        ),
+        ("[%rd10];", "[%rd10+128];"),  # another row
+        ("[%rd13], %r29;", "[%rd13+128], %r29;"),
+        ("sub.rn.f32 %r27, %r8, %r23;", "sub.rn.f32 %r27, %r7, %r23;"),
+        ("sub.rn.f32 %r27, %r8, %r23;", "mov.b32 %r27, %r8;"),  # without the mean
+        ("sub.rn.f32 %r27, %r8, %r23;", "sub.rn.f32 %r27, %r8, %r17;"),  # part of it
+        ("cvt.f32.f16 %r26, %rs4;", "cvt.f32.f16 %r26, %rs3;"),
+        ("mul.rn.f32 %r28, %r27, %r26;", "mov.b32 %r28, %r27;"),
+    ],
+)
+def test_other_rows_are_not_placed(old: str, new: str) -> None:
+    assert_misplaced(CENTRED, old, new)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rows", "arrays"), []),
+        (("rows", "arrays"), ["f_param_1"]),
+        (("rows", "arrays"), ["f_param_0", "f_param_1"]),
+        (("rows", "loops"), "a"),
+        (("rows", "loops"), "ab"),
+        (("outputs", "f_param_2"), ["f_param_1"]),
+        (("arrays", "f_param_0", 0), "ba"),
+        (("extents", "b"), 32),
+        (("lhs",), "f_param_0"),
+    ],
+)
+def test_other_rows_are_refused(path: tuple[object, ...], value: object) -> None:
+    found = verdict(CENTRED, CENTRED.ptx).certificate
+    assert found is not None
+    with pytest.raises(CertificateError):
+        check(CENTRED.ptx, restated(found, path, value))
