@@ -9,7 +9,7 @@ type and its number of elements.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from typing import NamedTuple
 
@@ -68,6 +68,29 @@ class Values:
             if dtype:
                 self.dtypes.setdefault(step.out, dtype)
         self._kinds = {name: self._kind(name) for name in self.shapes}
+        steps = function.reference
+        self.contractions = [one for one in steps if isinstance(one, Einsum)]
+        self._readers: dict[str, list[Step]] = {}
+        for step in function.reference:
+            for name in () if isinstance(step, Einsum) else step.reads:
+                self._readers.setdefault(name, []).append(step)
+        free = [one.out for one in function.reference if not one.reads]
+        self._numbers = self._made_of(free, set())
+
+    def made_of(self, names: Iterable[str]) -> set[str]:
+        """Values that are made of these and of numbers, without a contraction."""
+        return self._made_of(names, self._numbers)
+
+    def _made_of(self, names: Iterable[str], known: set[str]) -> set[str]:
+        found, waiting = {*known}, [*names]
+        while waiting:
+            name = waiting.pop()
+            if name in found:
+                continue
+            found.add(name)
+            readers = self._readers.get(name, ())
+            waiting += [one.out for one in readers if found.issuperset(one.reads)]
+        return found
 
     def _kind(self, name: str) -> tuple[Polynomial, str | None]:
         """How many elements of which type it has."""
@@ -172,6 +195,15 @@ class Held:
         if not outputs and all(array in self._roots for array in inner):
             for array in inner:
                 del self._roots[array]
+
+    def made_of(self, arrays: Iterable[str]) -> set[str]:
+        """Values that are made of what these arrays are known to hold."""
+        roots = (root for a in arrays for root in self._roots.get(a, ()))
+        return self.values.made_of(roots)
+
+    def has_guesses(self, arrays: Iterable[str]) -> bool:
+        """Whether any of these may hold whatever is asked."""
+        return any(a in self._stored_to and a not in self._roots for a in arrays)
 
     def viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
         """An array as one of another shape, where its elements lie without gaps."""

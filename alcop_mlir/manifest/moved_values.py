@@ -35,7 +35,7 @@ def moves(held: Held, arrays: Sequence[str]) -> list[Moved]:
     """What one of the arrays may be stored of all others, likely ones first: of which
     no other one is made, in the order of the reference.
     """
-    for guesses in (False, True):
+    for guesses in (False, True)[: 1 + held.has_guesses(arrays)]:
         every = [
             one for array in arrays for one in _stored(held, array, arrays, guesses)
         ]
@@ -76,7 +76,10 @@ def _stored(
              is known to be stored
     """
     rest = [other for other in arrays if other != array]
+    made_of = None if guesses else held.made_of(rest)
     for step in held.values.function.reference:
+        if made_of is not None and step.out not in made_of:
+            continue
         is_made = isinstance(step, Map | Reduction | Fold)
         if not is_made or not _is_for(held, array, step.out):
             continue

@@ -20,7 +20,6 @@ from alcop_mlir.manifest.stated_arrays import (
     merged,
     open_members,
 )
-from alcop_mlir.reference.steps import Einsum
 
 _MOST_WAYS = 64  # of several values that kernels may store
 _Found = dict[Kernel, "dict[str, Any] | Unstated"]
@@ -133,13 +132,16 @@ def _options(kernel: Kernel, held: Held) -> list[_Option]:
     what arrays hold behind it.
     """
     arrays = _arrays(kernel)
-    steps = [one for one in held.values.function.reference if isinstance(one, Einsum)]
-    count = 0
-    for reads, guesses in (
-        (Contraction.multiplies, False),
-        (Contraction.multiplies, True),
-        (Contraction.adds_parts, False),
+    contractions = held.values.contractions
+    made_of, count = held.made_of(arrays), 0
+    known = [one for one in contractions if {one.lhs, one.rhs} <= made_of]
+    for reads, guesses, steps in (
+        (Contraction.multiplies, False, known),
+        (Contraction.multiplies, True, contractions),
+        (Contraction.adds_parts, False, contractions),
     ):
+        if guesses and not held.has_guesses(arrays):
+            continue
         every = (Contraction(held.fork(), arrays, step, guesses) for step in steps)
         found = [one for one in every if reads(one)]
         if len(found) > 1:

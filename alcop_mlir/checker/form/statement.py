@@ -79,9 +79,7 @@ def read_statement(value: Any) -> Statement:
     if rows and reduced != NO_SUM:
         raise CertificateError("this is no certificate: rows of a contraction")
     whole = {"rows": rows, "row_loops": row_loops}
-    return Statement(
-        extents, arrays, *operands, reduced, order, outputs, grid, **whole
-    )
+    return Statement(extents, arrays, *operands, reduced, order, outputs, grid, **whole)
 
 
 def _rows(
@@ -122,7 +120,9 @@ def outputs_of(
     for name, read in outputs.items():
         own = arrays[name].strides.keys()
         if own != order.keys() and own != order.keys() - row_loops:
-            raise CertificateError("this is no certificate: an output that is no matrix")
+            raise CertificateError(
+                "this is no certificate: an output that is no matrix"
+            )
         if any(not arrays[n].strides.keys() <= own for n in read):
             raise CertificateError("this is no certificate: a loop that ends in a sum")
     return outputs
