@@ -12,6 +12,7 @@ import numpy as np
 from alcop_mlir.checker.machine.arithmetic import Unknown, Value, is_equal
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.placed import bitwise
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
@@ -58,7 +59,11 @@ class Moves:
     """
 
     def __init__(
-        self, machine: Machine, book: Book, blocks: Blocks, numbers: frozenset[str]
+        self,
+        machine: Machine,
+        book: Book,
+        blocks: Blocks,
+        numbers: frozenset[str] = frozenset(),
     ):
         self.machine, self.book, self.grain = machine, book, book.grain
         self.addresses = Addresses(machine, book, blocks)
@@ -237,22 +242,11 @@ class Moves:
 
     def permuted(self, ins: Instruction) -> Tags | None:
         """`prmt` with a number of each thread that says which bytes."""
-        a, b = (self.operand(one, 4) for one in ins.operands[1:3])
         how = self.machine.value(ins.operands[3])
         if len(ins.parts) > 2 or not isinstance(how, np.ndarray):
             return None
-        nibbles = how.astype(np.int64)[:, None] >> 4 * np.arange(4) & 15
-        granules = nibbles[:, :: self.grain] // self.grain
-        whole = granules[:, :, None] * self.grain + np.arange(self.grain)
-        if nibbles.max() > 7 or (whole.reshape(nibbles.shape) != nibbles).any():
-            return None
-        number, place = (
-            np.concatenate(both, axis=1) for both in zip(a, b, strict=True)
-        )
-        return Tags(
-            np.take_along_axis(number, granules, axis=1),
-            np.take_along_axis(place, granules, axis=1),
-        )
+        one, other = (self.operand(name, 4) for name in ins.operands[1:3])
+        return bitwise.permuted(one, other, how, self.grain)
 
     def converted(self, ins: Instruction) -> Tags | None:
         """`cvt` of one element, or of two that are put together."""
@@ -287,6 +281,17 @@ class Moves:
         tags = self.operand(ins.operands[1], out)
         return shifted(tags, count if ins.parts[0] == "shl" else -count)
 
+    def masked(self, ins: Instruction, out: int) -> Tags | None:
+        """`and`, `or`, `xor`: by bytes, as far as these stay what they are."""
+        names = ins.operands[1:3]
+        pair = [self.operand(name, out) for name in names]
+        known = self.machine.state.data.registers
+        numbers = [None if n in known else self.machine.value(n) for n in names]
+        found = bitwise.combined(self.book, ins.parts[0], pair, numbers)
+        if found is None and ins.parts[0] == "or":
+            return united(*pair)
+        return self.computed(ins, out) if found is None else found
+
     def computed(self, ins: Instruction, out: int) -> Tags | None:
         """Any other instruction, element by element; out: bytes of the register."""
         types = [t for t in map(type_bytes, ins.parts) if t is not None]
@@ -294,7 +299,7 @@ class Moves:
             return None
         size, count = types[-1]
         parts = [
-            self.book.whole(self.operand(name, size * count), size)
+            bitwise.in_part(self.book, self.operand(name, size * count), size)
             for operand in ins.operands[1:]
             for name in names_of(operand)
         ]
@@ -329,9 +334,7 @@ class Moves:
             "cvt": lambda: self.converted(ins),
             "shl": lambda: self.shifted(ins, widths[0]),
             "shr": lambda: self.shifted(ins, widths[0]),
-            "or": lambda: united(
-                *(self.operand(o, widths[0]) for o in ins.operands[1:])
-            ),
+            **dict.fromkeys(bitwise.OPS, lambda: self.masked(ins, widths[0])),
         }
         name = ins.parts[0] if "pred" not in ins.parts else ""
         handler = handlers.get(name, lambda: self.computed(ins, widths[0]))

@@ -64,6 +64,7 @@ class Placing:
         self.machine, self.flow, self.statement = machine, flow, statement
         every = [p for i in flow.code for p in i.parts[1:]]
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
+        is_fine |= any(one.bytes == 1 for one in statement.arrays.values())
         self.book = Book(statement, 1 if is_fine else 2)
         self.classes = Classes(machine, self.book.origins)
         self.moves = Moves(machine, self.book, self.classes.blocks, numbers(flow))

@@ -188,14 +188,19 @@ class Book:
         found = np.where(is_whole, first, np.where(is_number, numbers, UNKNOWN))
         return Whole(found, start // max(size, 1))
 
-    def packed(self, whole: Whole, size: int) -> Tags:
-        """Tags of elements, which become those of so many bytes."""
+    def resized(self, whole: Whole, size: int) -> Whole:
+        """Elements of so many bytes instead."""
         number = whole.number
         for one in np.unique(number).tolist():
             kind = self.kinds[one]
             if kind is not None and kind.size != size:
                 new = self.number(kind._replace(size=size))
                 number = np.where(number == one, new, number)
+        return Whole(number, whole.at)
+
+    def packed(self, whole: Whole, size: int) -> Tags:
+        """Tags of elements, which become those of so many bytes."""
+        number = self.resized(whole, size).number
         count = max(size // self.grain, 1)
         place = whole.at[:, :, None] * max(size, 1)
         place = place + np.arange(count) * (self.grain if size else 0)
