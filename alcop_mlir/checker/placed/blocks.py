@@ -155,6 +155,12 @@ def of_all_turns(numbers: np.ndarray) -> np.ndarray:
     return one if (numbers == one).all() else numbers
 
 
+def _at(blocks: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where an array along blocks is in the first of these, in the first turn."""
+    place = np.unravel_index(int(blocks.argmax()), blocks.shape)
+    return (*(min(int(n), m - 1) for n, m in zip(place, shape, strict=False)), 0)
+
+
 def turns_of(numbers: np.ndarray) -> list[np.ndarray]:
     """Turns in which numbers are the same; raises NotKnown where there are many."""
     each = [numbers[:, :, :, n].tobytes() for n in range(numbers.shape[3])]
@@ -186,7 +192,7 @@ class Classes:
             return value
         (name,), width = ins.results, self.machine.kernel.width(ins.results[0])
         if value is None and width > 1 and self._is_all(lanes):
-            value = self._parted(_with_sign(found, width).view(np.int64), width)
+            value = self._parted(found, width, self.machine.state)
             if value is not None:
                 return value
         told[name] = found
@@ -203,18 +209,20 @@ class Classes:
         active = self.machine.state.lanes
         return bool(lanes.all() or (active is not None and lanes[active].all()))
 
-    def _parted(self, found: np.ndarray, width: int) -> Value:
+    def _parted(self, found: np.ndarray, width: int, state: State) -> Value:
         """A number of each block, as a symbol, plus one of each thread, if it is in all
-        that go this way.
+        of both that go this way.
         """
-        active = self.machine.state.lanes
+        found = _with_sign(found, width).view(np.int64)
+        active, within = state.lanes, state.data.blocks
         here = np.ones(found.shape[4], bool)
         if active is not None and active.any() and found.shape[4] > 1:
             here = active
-        first = int(here.argmax())
-        blocks = found[..., first : first + 1]
-        each = found[0, 0, 0, 0] - blocks[0, 0, 0, 0]
-        if found.shape[3] > 1 or (found != blocks + each)[..., here].any():
+        blocks = found[..., here].min(axis=4, keepdims=True)
+        one = _at(within, found.shape)
+        each = found[one] - blocks[one]
+        is_other = (found != blocks + each)[..., here].any(axis=4)
+        if found.shape[3] > 1 or (is_other[..., 0] & within).any():
             return None
         each = np.where(here, each, 0)
         term = self.blocks.origins.spread(blocks)
@@ -252,7 +260,7 @@ class Classes:
 
         decides_little: what all threads share is told too; else facts are
         """
-        others: list[State] = []
+        others = self._tell_addresses(state, ins)
         for name in self._asked(state, ins):
             value = state.registers.get(name)
             if isinstance(value, np.ndarray):
@@ -272,6 +280,32 @@ class Classes:
                 self._set(others[-1], name, *one)
             self._set(state, name, *found[0])
         return others
+
+    def _tell_addresses(self, state: State, ins: Instruction) -> list[State]:
+        """The ways of other blocks, where what is added to a pointer differs by other
+        numbers between threads, as where rows end inside of blocks.
+        """
+        if ins.parts[0] != "add" or state.lanes is not None:
+            return []
+        told, every = state.data.told, {n: state.registers.get(n) for n in ins.reads}
+        names = [n for n, value in every.items() if value is None and n in told]
+        symbols = {s for value in every.values() for s in symbols_of(value)}
+        if len(names) != 1 or not any(s[:1] == "." for s in symbols):
+            return []
+        (name,) = names
+        try:
+            numbers = told[name] - told[name][..., :1]
+            classes = self.blocks.classes(numbers, state.data.blocks)
+        except NotKnown:
+            return []
+        ways, width = [state, *(state.fork() for _ in classes[1:])], self._width(name)
+        for way, (blocks, _) in zip(ways, classes, strict=True):
+            way.data.blocks = blocks
+            way.registers[name] = self._parted(told[name], width, way)
+        return ways[1:]
+
+    def _width(self, name: str) -> int:
+        return self.machine.kernel.width(name)
 
     def _set(
         self, state: State, name: str, blocks: np.ndarray, lanes: np.ndarray

@@ -15,6 +15,9 @@ from alcop_mlir.checker.placed.tags import Book, Misplaced, Result
 Stored = tuple[tuple[str, Frozen, np.ndarray], ...]
 
 
+_MOST_ELEMENTS = 1 << 24  # that are looked at one by one
+
+
 class Boxes(NamedTuple):
     """Of some blocks: by loop, the first index in each block, and how many follow."""
 
@@ -44,18 +47,44 @@ class Cover:
             self._check_cover(array)
 
     def _check_cover(self, array: str) -> None:
-        boxes = [self._boxes(array, *end) for end in self._ends.values()]
-        boxes = [one for one in boxes if one.starts.size]
-        statement = self.book.statement
-        loops = statement.arrays[array].strides
-        total = int(np.prod([statement.extents[n] for n in loops]))
+        every = [self._boxes(array, *end) for end in self._ends.values()]
+        if None in every:
+            self._check_each(array)
+            return
+        boxes = [one for one in every if one is not None and one.starts.size]
+        total = self._elements(array)
         volume = sum(int(one.lengths.prod()) * one.starts.shape[1] for one in boxes)
         if not are_apart(boxes) or volume > total:
             raise Misplaced(f"elements of {array} that are stored by two blocks")
         if volume < total:
             raise Misplaced(f"elements of {array} that are not stored")
 
-    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> Boxes:
+    def _check_each(self, array: str) -> None:
+        """Element by element, where what a block stores is no box."""
+        total, statement = self._elements(array), self.book.statement
+        is_numbered = statement.arrays[array].strides.keys() == statement.order.keys()
+        if total > _MOST_ELEMENTS or not is_numbered:
+            raise Misplaced(f"elements of {array} that are not stored")
+        count = np.zeros(total, np.int64)
+        for stored, blocks in self._ends.values():
+            self.book.origins.go(blocks)
+            for name, term, index in stored:
+                if name == array and index.size:
+                    starts = self.book.origins.values(dict(term))[blocks.ravel()]
+                    every = (starts[:, None] + np.unique(index)).ravel()
+                    count += np.bincount(every, minlength=total)
+        if (count > 1).any():
+            raise Misplaced(f"elements of {array} that are stored by two blocks")
+        if (count < 1).any():
+            raise Misplaced(f"elements of {array} that are not stored")
+
+    def _elements(self, array: str) -> int:
+        statement = self.book.statement
+        loops = statement.arrays[array].strides
+        return int(np.prod([statement.extents[n] for n in loops]))
+
+    def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> Boxes | None:
+        """None: what each block has stored is no box, but inside."""
         mine = [(term, index) for name, term, index in stored if name == array]
         mine = [(term, index) for term, index in mine if index.size]
         if len({term for term, _ in mine}) != 1:
@@ -76,7 +105,7 @@ class Cover:
             starts.append(start)
             lengths.append(length)
         if int(np.prod(lengths)) != len(index):
-            raise Misplaced(f"elements of {array} that are not stored")
+            return None
         count = (len(starts), int(here.sum()))
         return Boxes(np.array(starts, np.int64).reshape(count), np.array(lengths))
 

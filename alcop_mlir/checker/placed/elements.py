@@ -6,6 +6,7 @@ those of one register.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,9 @@ def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
 
     name: the opcode: of `mul`, `add` and `fma` it is looked at what is added up
     """
-    number = np.full(parts[0].number.shape, NUMBER, np.int32)
-    index = np.zeros(number.shape, np.int64)
-    combined = np.stack([p.number for p in parts], axis=-1)
-    for row in np.unique(combined.reshape(-1, len(parts)), axis=0):
-        at = (combined == row).all(axis=-1)
-        kinds = row.tolist()
+    shape = parts[0].number.shape
+    number, index = np.full(shape, NUMBER, np.int32), np.zeros(shape, np.int64)
+    for kinds, at in _alike([p.number for p in parts]):
         if UNKNOWN in kinds:
             number[at] = UNKNOWN
             continue
@@ -53,6 +51,17 @@ def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
         if given:
             number[at], index[at] = _computed(book, name, given)
     return Whole(number, index)
+
+
+def _alike(numbers: list[np.ndarray]) -> Iterator[tuple[list[int], np.ndarray]]:
+    """Kinds of several parts that come together, and where they do."""
+    first = [int(one.flat[0]) for one in numbers]
+    if all((one == n).all() for one, n in zip(numbers, first, strict=True)):
+        yield first, np.ones(numbers[0].shape, bool)
+        return
+    combined = np.stack(numbers, axis=-1)
+    for row in np.unique(combined.reshape(-1, len(numbers)), axis=0):
+        yield row.tolist(), (combined == row).all(axis=-1)
 
 
 def _computed(book: Book, name: str, given: _Given) -> _Found:

@@ -25,7 +25,8 @@ from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
-from alcop_mlir.checker.placed.rows import stored, whole_rows
+from alcop_mlir.checker.placed.rows import stored
+from alcop_mlir.checker.placed.stores import placed
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
     UNKNOWN,
@@ -176,22 +177,9 @@ class Placing:
         result = self.book.kinds[number]
         if len(found) != 1 or not isinstance(result, Result):
             raise Misplaced(f"it is not known what is stored to {kind.array}")
-        term, index = self.book.result(loops)
-        is_same = self.book.origins.is_same(result.term, term)
-        if not is_same or (at != index).any():
-            raise Misplaced(f"a result is stored as another one of {kind.array}")
-        self._check_whole(kind.array, result)
+        term, index = placed(self.book, kind.array, result, at, loops)
         data = self.machine.state.data
         data.stored = (*data.stored, (kind.array, term, index.ravel()))
-
-    def _check_whole(self, array: str, result: Result) -> None:
-        if result.first or not self.book.is_whole(result.upto):
-            raise Misplaced(f"a sum is stored to {array} that is not whole")
-        init = self.statement.init
-        reads = self.statement.outputs[array] | ({init} if init else set())
-        reads |= whole_rows(self.statement, self.statement.rows)
-        if result.reads != reads:
-            raise Misplaced(f"a result in {array} is of other arrays")
 
     # Ways.
 

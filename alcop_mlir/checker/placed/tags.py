@@ -110,6 +110,11 @@ class Origins:
         rest = {s: c for s, c in less.items() if s not in turns}
         return not any(turns.values()) and not self.values(rest)[self.here].any()
 
+    def shift(self, one: Frozen, other: Frozen) -> int | None:
+        """By how much one term is more than another, where that is a number here."""
+        less = self.values(terms.minus(dict(one), dict(other)))[self.here]
+        return int(less[0]) if less.size and (less == less[0]).all() else None
+
     def is_zero(self, term: Term) -> bool:
         """Whether a term, as of turns along the sum, is 0 here."""
         return self.is_same(terms.frozen(term), ())
@@ -177,12 +182,13 @@ class Book:
         count = max(size // self.grain, 1)
         number = tags.number.reshape(len(tags.number), -1, count)
         place = tags.place.reshape(number.shape)
-        first = number[:, :, 0]
-        start = place[:, :, 0]
+        first, start = number[:, :, 0], place[:, :, 0]
         follows = start[:, :, None] + np.arange(count) * self.grain
-        is_whole = (number == first[:, :, None]).all(axis=2)
-        is_whole &= (place == follows).all(axis=2) & (self._sizes[first] == size)
+        is_same = (number == first[:, :, None]) & (place == follows)
+        is_whole = is_same.all(axis=2) & (self._sizes[first] == size)
         is_whole &= start % max(size, 1) == 0
+        if is_whole.all():
+            return Whole(first, start // max(size, 1))
         is_number = ((number == ZERO) | (number == NUMBER)).all(axis=2)
         numbers = np.where((number == ZERO).all(axis=2), ZERO, NUMBER)
         found = np.where(is_whole, first, np.where(is_number, numbers, UNKNOWN))
@@ -191,7 +197,9 @@ class Book:
     def resized(self, whole: Whole, size: int) -> Whole:
         """Elements of so many bytes instead."""
         number = whole.number
-        for one in np.unique(number).tolist():
+        first = int(number.flat[0]) if number.size else UNKNOWN
+        present = [first] if (number == first).all() else np.unique(number).tolist()
+        for one in present:
             kind = self.kinds[one]
             if kind is not None and kind.size != size:
                 new = self.number(kind._replace(size=size))
