@@ -266,6 +266,19 @@ def _shifted_right(v: list[Spread], width: int, kind: str) -> Spread | None:
     return _made(terms, a.constant >> by.low, a.low >> by.low, a.high >> by.low, width)
 
 
+def _extracted(v: list[Spread], width: int, kind: str) -> Spread | None:
+    """Bits below those that symbols are multiples of."""
+    a, place, length = v
+    if place.terms or length.terms or place.low != place.high:
+        return None
+    bits = place.low + length.low
+    is_inside = place.low >= 0 and length.low == length.high >= 0 and bits <= width
+    if kind == "s" or not is_inside or not _is_multiple(a, bits, False):
+        return None
+    field = a.constant >> place.low & (1 << length.low) - 1
+    return Spread({}, field, int(field.min()), int(field.max()), width)
+
+
 def _is_multiple(a: Spread, bits: int, with_constant: bool = True) -> bool:
     """Whether all coefficients are multiples of 2**bits."""
     every = (*a.terms.values(), a.constant) if with_constant else a.terms.values()
@@ -322,6 +335,7 @@ _HANDLERS: dict[str, Callable[[list[Spread], int, str], Spread | None]] = {
     "sub": lambda v, width, _: _sum(v[0], v[1], -1, width),
     "shl": _shifted_left,
     "shr": _shifted_right,
+    "bfe": _extracted,
     "and": _bitwise("and"),
     "or": _bitwise("or"),
     "xor": _bitwise("xor"),

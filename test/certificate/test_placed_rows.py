@@ -67,9 +67,16 @@ func.func @f(%x: memref<64x32xf32>, %y: memref<64xf32>) {
   return
 }""",
 )
+# A row of four warps, whose sums meet in shared memory.
+WIDE = Case(
+    "wide rows",
+    CENTRED.text.replace("64x64", "4x1024")
+    .replace("memref<64xf32>", "memref<4xf32>")
+    .replace("memref<64xf16>", "memref<1024xf16>"),
+)
 
 
-@pytest.mark.parametrize("case", [CENTRED, SUMS], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [CENTRED, SUMS, WIDE], ids=lambda case: case.name)
 def test_rows_are_placed(case: Case) -> None:
     assert_proven(case)
 
@@ -101,6 +108,21 @@ def test_rows_are_placed(case: Case) -> None:
 )
 def test_other_rows_are_not_placed(old: str, new: str) -> None:
     assert_misplaced(CENTRED, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%rd17, %rd10, 3, 4;", "%rd17, %rd10, 3, 3;"),  # two warps in one place
+        ("[__dynamic_shmem__0+4];", "[__dynamic_shmem__0+8];"),  # one warp twice
+        ("add.rn.f32 %r36, %r34, %r35;", "mov.b32 %r36, %r34;"),  # without one
+        ("add.rn.f32 %r9, %r33, %r32;", "mov.b32 %r9, %r32;"),
+        ("[%rd5], %r9;", "[%rd5], %r1;"),  # one element instead of the sum
+        ("%rd12, %r13, 8;", "%rd12, %r11, 8;"),  # all blocks read the first row
+    ],
+)
+def test_other_wide_rows_are_not_placed(old: str, new: str) -> None:
+    assert_misplaced(WIDE, old, new)
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,23 @@ def test_a_row_times_a_size(changes: dict[str, str], status: str) -> None:
         assert check(found, report.certificate, Found()) == ()
 
 
+@pytest.mark.parametrize(
+    ("field", "status"),
+    [
+        ("0, 6", "proven"),  # the number of the thread
+        ("1, 5", "not proven"),  # of two threads the same
+        ("0, 7", "outside"),  # and a bit of the block's
+    ],
+)
+def test_a_field_of_block_and_thread(field: str, status: str) -> None:
+    shift = f"bfe.u64 %rd7, %rd5, {field}; cvt.u32.u64 %r6, %rd7; shl.b32 %r6, %r6, 2;"
+    found = text(shift=shift)
+    report = certify(found, requirements=SIZE)
+    assert report.status == status, report.verdict
+    if report.certificate is not None:
+        check(found, report.certificate, Found())
+
+
 @pytest.mark.parametrize("size", [1, 3, 6])
 def test_the_emulator_agrees(size: int) -> None:
     """Beside each other, two words meet at some size; in copies of their own never."""

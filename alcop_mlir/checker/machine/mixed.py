@@ -113,6 +113,8 @@ def computed(
         v = [_low(v[0], v[1], known[0]), _low(v[1], v[0], known[0])]
     if name in ("and", "or", "xor"):
         return simplest(_bitwise(name, v[0], v[1], width))
+    if name == "bfe" and kind != "s":
+        return simplest(_field(v[0], v[1], v[2], width))
     if name not in ("shl", "shr"):
         raise Unknown
     by = v[1].low
@@ -126,6 +128,17 @@ def computed(
     cut = {s: c >> by for s, c in v[0].parts.items()}
     low, high = v[0].low >> by, v[0].high >> by
     return simplest(Mixed(cut, v[0].constant >> by, low, high, width))
+
+
+def _field(a: Mixed, place: Mixed, length: Mixed, width: int) -> Mixed:
+    """Bits of a sum that no symbol changes."""
+    low, count = place.low, length.low
+    if any(x.parts or x.low != x.high or x.low < 0 for x in (place, length)):
+        raise Unknown
+    if low + count > width or not _divides(low + count, a, False):
+        raise Unknown
+    found = a.constant >> low & (1 << count) - 1
+    return Mixed({}, found, int(found.min()), int(found.max()), width)
 
 
 def _is_read(a: Mixed, kind: str) -> bool:
