@@ -132,3 +132,60 @@ def test_bits_of_an_element_are_of_it() -> None:
     old = "shr.s32 %r7, %r5, 3;"
     assert text.count(old) == 1
     assert not verdict(SHIFTED, text.replace(old, "shr.s32 %r7, %r6, 3;")).is_placed
+
+
+# Large numbers go another way to their cosine than small ones.
+COSINES = Case(
+    "cosines",
+    """
+func.func @f(%A: memref<512xf32>, %B: memref<512xf32>, %C: memref<512xf32>) {
+  linalg.generic {
+      indexing_maps = [affine_map<(n) -> (n)>, affine_map<(n) -> (n)>,
+                       affine_map<(n) -> (n)>],
+      iterator_types = ["parallel"]}
+      ins(%A, %B : memref<512xf32>, memref<512xf32>) outs(%C : memref<512xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %part = math.cos %a : f32
+      %sum = arith.mulf %part, %b : f32
+      linalg.yield %sum : f32
+  }
+  return
+}""",
+)
+
+
+def test_what_some_threads_compute_is_placed() -> None:
+    assert_proven(COSINES)
+
+
+# Another element, into a register that is free behind it.
+_NEIGHBOUR = "shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"abs.f32 %r7, %r1;": "abs.f32 %r7, %r3;"},  # decides which way one goes
+        {"fma.rn.f32 %r11, %r8, 0f26F72CED, %r10;": "mov.b32 %r11, %r3;"},
+        {"fma.rn.f32 %r11, %r8, 0f26F72CED, %r10;": "mov.b32 %r8, %r3;"},
+        {"neg.f32 %r23, %r20;": "mov.b32 %r23, %r3;"},
+        {"setp.lt.s32 %p9, %r1, 0;": "setp.lt.s32 %p9, %r3, 0;"},
+        {"neg.f32 %r23, %r20;": "ld.global.b32 %r23, [%rd10];"},
+        {"mul.rn.f32 %r39, %r2, %r38;": "mov.b32 %r39, %r38;"},  # without B
+    ],
+)
+def test_what_some_threads_compute_of_others_is_not_placed(
+    changes: dict[str, str],
+) -> None:
+    text = COSINES.ptx.replace(" \t", " ")
+    changes["ld.global.b32 %r2, [%rd10];"] = f"ld.global.b32 %r2, [%rd10]; {_NEIGHBOUR}"
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    assert not verdict(COSINES, text).is_placed
+
+
+def test_an_element_that_nothing_uses_is_none() -> None:
+    text = COSINES.ptx.replace(" \t", " ")
+    old = "ld.global.b32 %r2, [%rd10];"
+    assert verdict(COSINES, text.replace(old, f"{old} {_NEIGHBOUR}")).is_placed

@@ -26,6 +26,7 @@ from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.rows import stored
+from alcop_mlir.checker.placed.skips import left
 from alcop_mlir.checker.placed.stores import placed
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
@@ -201,11 +202,16 @@ class Placing:
             raise NotPlacedError("which threads store them")
         for name in region.written:
             state.data.told.pop(name, None)
-        for name in region.written & state.data.registers.keys():
-            tags = state.data.registers[name]
-            shape = tags.number.shape
-            new = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
-            state.data.registers[name] = new
+        block, ins = self.flow.block[state.pc], self.flow.code[state.pc]
+        live: set[str] | None = None
+        if region.code == [ins]:
+            live = region.written
+        elif ins.parts[0] == "bra" and self.flow.region(block) is region:
+            starts = (self.flow.target(ins), state.pc + 1)
+            live = set().union(*(self.live.get(pc, set()) for pc in starts))
+        found = left(self.moves, region, ins.guard, live)
+        data = state.data.registers
+        data.update({n: t for n, t in found.items() if n in self.carriers})
 
     def unknown(self, state: State, ins: Instruction) -> None:
         """An instruction of which it is not known who executes it."""
