@@ -3,7 +3,7 @@
 `C[m, n] = init[m, n] + sum over k of A[m, k] * B[k, n]`, with batches in any place, and
 outputs that are computed of one element of it and of elements of other arrays. Without
 B elements of A are added, and without both nothing is: outputs are computed of elements
-of the same indices alone. All extents are known.
+of the same indices, and of whole rows of arrays. All extents are known.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Statement:
     reduced: the loop of the sum; NO_SUM where nothing is added
     order:   strides of the sum's loops, where its elements are numbered
     outputs: by array, the arrays that are read besides lhs, rhs and init
-    rows:      arrays of which whole rows are read, for each output: all elements
-               along `row_loops`, each once
+    rows:    arrays of which whole rows are read for each output: all elements along
+             `row_loops`, each once
     """
 
     extents: dict[str, int]
