@@ -31,6 +31,7 @@ from alcop_mlir.checker.ptx.instructions import (
     step_of,
 )
 
+_JOINED = re.compile(r"j(\d+)\.")
 _SHARED = re.compile(r"[.%].*|n\d+")
 Indices = dict[str, Term]  # by loop
 
@@ -64,7 +65,11 @@ class Way:
 
 
 class Accesses:
-    """Of one kernel; `see` gets each, from `check_bounds`."""
+    """Of one kernel; `see` gets each, from `check_bounds`.
+
+    resolves: by block where ways meet, blocks of accesses to an address that is one of
+              several there
+    """
 
     def __init__(self, statement: OpenStatement):
         self.statement = statement
@@ -73,7 +78,7 @@ class Accesses:
         self.ways: Ways
         self.joins: set[int] = set()
         self.unknown: set[str] = set()
-        self.resolves: set[int] = set()
+        self.resolves: dict[int, set[int]] = {}
         self._decided: dict[object, bool] = {}
         self._known: dict[object, tuple[Known, int]] = {}
         self._wholes: dict[Frozen, Term] = {}
@@ -121,11 +126,10 @@ class Accesses:
             self._named |= terms.inside(*way.facts.values(), *facts)
         every = terms.inside(*(one.offset for one in self.found.values()))
         self.unknown = {name for name in every if name[0] == "u"}
-        self.resolves = {
-            block
-            for block in self.joins
-            if any(n.startswith(f"j{block}.") for n in every)
-        }
+        for pc, one in self.found.items():
+            made = (_JOINED.match(name) for name in terms.inside(one.offset))
+            for block in {int(found[1]) for found in made if found}:
+                self.resolves.setdefault(block, set()).add(ways.flow.block[pc])
 
     # Questions.
 

@@ -219,7 +219,8 @@ class OpenPlacing(Placing):
         if is_all:
             shape = data.shared.number.shape
             shared = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
-            via = {b: p for b, p in data.via.items() if b in self.accesses.resolves}
+            later, every = self.flow.later(state.pc), self.accesses.resolves
+            via = {b: p for b, p in data.via.items() if later & every.get(b, set())}
             state.data = replace(state.data, shared=shared, turns={}, via=via)
 
     def _bounds(self, state: State) -> list[Term]:

@@ -153,6 +153,15 @@ class Flow:
                 pending += self.next[one]
         return found
 
+    def later(self, block: int) -> set[int]:
+        """The blocks that a block leads to, and itself."""
+        found, pending = {block}, [block]
+        while pending:
+            more = {*self.next[pending.pop()]} - found
+            found |= more
+            pending += more
+        return found
+
     def past(self, first: int, block: int) -> list[tuple[int, int]]:
         """Edges on ways from the end of a first block until all meet, behind which
         another is not reached, of blocks from which it was; without loops.
