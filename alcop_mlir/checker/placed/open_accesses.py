@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +22,7 @@ from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.checker.machine.arithmetic import Same
-from alcop_mlir.checker.machine.held import Frozen
-from alcop_mlir.checker.placed.open_facts import Known, Ready, ready
+from alcop_mlir.checker.placed.open_questions import Edge, Questions, Way
 from alcop_mlir.checker.ptx.instructions import (
     Instruction,
     place_of,
@@ -34,6 +33,18 @@ from alcop_mlir.checker.ptx.instructions import (
 _JOINED = re.compile(r"j(\d+)\.")
 _SHARED = re.compile(r"[.%].*|n\d+")
 Indices = dict[str, Term]  # by loop
+Asked = tuple[Clause, Way, Edge | None]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Threads that do not execute something: on a way, by alternatives of facts, there
+    or behind one of some edges.
+    """
+
+    way: Way
+    clause: Clause
+    edges: list[Edge] | None = None
 
 
 @dataclass
@@ -51,20 +62,7 @@ class Access:
     rests: Clause
 
 
-@dataclass
-class Way:
-    """Where a check is: from which block it came to those where ways meet; turns, and
-    other numbers of threads, that are known.
-    """
-
-    block: int
-    edges: tuple[tuple[int, int], ...]
-    turns: Mapping[str, int]
-    told: Mapping[str, Term]
-    values: dict[str, Term] | None = None  # see `Accesses.values`
-
-
-class Accesses:
+class Accesses(Questions):
     """Of one kernel; `see` gets each, from `check_bounds`.
 
     resolves: by block where ways meet, blocks of accesses to an address that is one of
@@ -72,21 +70,14 @@ class Accesses:
     """
 
     def __init__(self, statement: OpenStatement):
+        super().__init__()
         self.statement = statement
         self.found: dict[int, Access] = {}
-        self.thread: Thread
-        self.ways: Ways
         self.joins: set[int] = set()
-        self.unknown: set[str] = set()
         self.resolves: dict[int, set[int]] = {}
-        self._decided: dict[object, bool] = {}
-        self._known: dict[object, tuple[Known, int]] = {}
-        self._wholes: dict[Frozen, Term] = {}
-        self._values: dict[object, dict[str, Term]] = {}
-        self._named: set[str] = set()  # what facts name
-        self._numbers: dict[object, int] = {}
-        self._inside: dict[str, set[str]] = {}
-        self._made: dict[object, Ready] = {}
+        self._extents: dict[str, Term] = {}
+        self._elements: dict[object, Indices | None] = {}
+        self._general: dict[object, list[bool]] = {}
 
     def see(self, thread: Thread, ins: Instruction) -> None:
         """An access, where the thread stands."""
@@ -121,9 +112,6 @@ class Accesses:
         self.thread, self.ways = thread, ways
         into = Counter(to for _, to in ways.edges)
         self.joins = {block for block, count in into.items() if count > 1}
-        for way in (*ways.ends.values(), *ways.edges.values()):
-            facts = (f for c in way.clauses.values() for one in c for f in one)
-            self._named |= terms.inside(*way.facts.values(), *facts)
         every = terms.inside(*(one.offset for one in self.found.values()))
         self.unknown = {name for name in every if name[0] == "u"}
         for pc, one in self.found.items():
@@ -133,123 +121,64 @@ class Accesses:
 
     # Questions.
 
-    def values(self, way: Way) -> dict[str, Term]:
-        """What stands for one of several values on this way, turns, what is told."""
-        if way.values is None:
-            told = tuple((n, terms.frozen(t)) for n, t in sorted(way.told.items()))
-            key = way.edges, tuple(sorted(way.turns.items())), told
-            if key not in self._values:
-                self._values[key] = self._resolved(way)
-            way.values = self._values[key]
-        return way.values
+    def skips(
+        self, rest: Rest, indices: Indices, count: int, is_zero: bool
+    ) -> list[Asked]:
+        """That one of so many elements from there on is there, and threads go past; 0
+        may be instead of it beyond the end of the sum.
+        """
+        before, _ = self.along(indices, count)
+        there = [*self.valid(indices, count), *(before if is_zero else ())]
+        clause = [[*one, *there] for one in rest.clause]
+        if rest.edges is None:
+            return [(clause, rest.way, None)]
+        ways = {edge: replace(rest.way, block=edge[0]) for edge in rest.edges}
+        return [(clause, way, edge) for edge, way in ways.items()]
 
-    def _resolved(self, way: Way) -> dict[str, Term]:
-        found: dict[str, Term] = {}
-        for block, before in way.edges:
-            there = self.ways.edges.get((before, block))
-            for name, every in self.ways.values.items():
-                mine = [t for w, t in every if w is there]
-                if mine and name.startswith(f"j{block}."):
-                    found[name] = mine[0]
-        found |= {n: terms.number(t) for n, t in way.turns.items()}
-        found |= way.told
-        for _ in found:
-            more = {n: terms.replaced(t, found) for n, t in found.items()}
-            if more == found:
-                break
-            found = more
+    def beyond(self, pc: int, indices: Indices, count: int, way: Way) -> list[Asked]:
+        """That one of so many elements that are accessed is not there."""
+        runs, found = self.found[pc].runs, list[Asked]()
+        for place, (loop, index) in enumerate(indices.items()):
+            more = count - 1 if place == len(indices) - 1 else 0
+            last = terms.plus(index, terms.number(more))
+            beyond = terms.minus(last, self.extent(loop))
+            for outside in (terms.opposite(index), beyond):
+                found.append(([[*one, outside] for one in runs], way, None))
         return found
 
-    def known(self, way: Way, edge: tuple[int, int] | None = None) -> tuple[Known, int]:
-        """Facts and clauses on a way, or behind the edge out of it, with values for
-        what has one; and a number that is the same for the same ones.
-        """
-        values = self.values(way)
-        named = sorted(self._named & values.keys())
-        mine = tuple((n, terms.frozen(values[n])) for n in named)
-        key = way.block, way.edges, edge, mine
-        if key not in self._known:
-            every = [self.ways.ends[way.block]]
-            every += [self.ways.edges[before, block] for block, before in way.edges]
-            every += [] if edge is None else [self.ways.edges[edge]]
-            found = Known()
-            for text, fact in {k: f for w in every for k, f in w.facts.items()}.items():
-                found.add(self._valued(text, [[fact]], values))
-            clauses = {k: c for w in every for k, c in w.clauses.items()}
-            for text, clause in clauses.items():
-                found.add(self._valued(text, clause, values))
-            whole = (*found.facts, "", *found.clauses), found.is_void
-            number = self._numbers.setdefault(whole, len(self._numbers))
-            self._known[key] = found, number
-        return self._known[key]
-
-    def never(
-        self, clause: Clause, way: Way, edge: tuple[int, int] | None = None
+    def are_never(
+        self,
+        pc: int,
+        key: object,
+        indices: Indices,
+        ask: Callable[[Indices], list[Asked]],
     ) -> bool:
-        """Whether no alternative can hold on a way, or behind the edge out of it."""
-        values, (known, number) = self.values(way), self.known(way, edge)
-        if known.is_void:
-            return True
-        every = ([self._plain(f, values) for f in one] for one in clause)
-        clause = [one for one in every if not known.refutes(one)]
-        key = terms.clause_text(clause), number
-        if key not in self._decided:
-            given = [*known.facts.values()], [*known.clauses.values()]
-            self._decided[key] = self.thread.facts.excludes(clause, *given)
-        return self._decided[key]
+        """Whether nothing can be that is asked of an access; what is so on all ways, as
+        it is for most guards, is found out once.
 
-    def is_zero(self, term: Term, way: Way) -> bool:
-        """Whether a term is 0 on a way."""
-        term = self._plain(term, self.values(way))
-        if terms.is_constant(term):
-            return not term.get("", 0)
-        below = terms.opposite(term)
-        above = terms.opposite(terms.negative(term))
-        return self.never([[below]], way) and self.never([[above]], way)
-
-    def _valued(self, text: str, clause: Clause, values: dict[str, Term]) -> Ready:
-        """The clause of that text, with values for symbols."""
-        if text not in self._inside:
-            every = [f for one in clause for f in one]
-            self._inside[text] = terms.inside(*every)
-        own = sorted(self._inside[text] & values.keys())
-        key = text, *(terms.frozen(values[name]) for name in own)
-        if key not in self._made:
-            plain = [[self._plain(f, values) for f in one] for one in clause]
-            self._made[key] = ready(plain)
-        return self._made[key]
-
-    def _plain(self, term: Term, values: Mapping[str, Term]) -> Term:
-        """With values for symbols; numbers of threads are one symbol, the same for
-        numbers that only differ by what is added and multiplied.
+        key: the same where the same is asked behind the same blocks
         """
-        facts = self.thread.facts
-        term = facts.folded(terms.replaced(term, values))
-        own = {s: c for s, c in term.items() if s in facts.own}
-        if not own:
-            return term
-        key = terms.frozen(own)
-        if key not in self._wholes:
-            self._wholes[key] = self._whole(own)
-        rest = {s: c for s, c in term.items() if s not in own}
-        return terms.plus(rest, self._wholes[key])
-
-    def _whole(self, own: Term) -> Term:
-        """Numbers of threads as one symbol, which grows first."""
-        facts = self.thread.facts
-        numbers = facts.in_threads(own)
-        if numbers is None:
-            return own
-        apart = numbers - numbers[0]
-        if apart[np.argmax(apart != 0)] < 0:
-            return terms.negative(facts.of_threads(-numbers))
-        return facts.of_threads(numbers)
+        if (pc, key) not in self._general:
+            found = self.in_general(pc)
+            self._general[pc, key] = [
+                self.never(clause, Way(way.block), edge)
+                for clause, way, edge in ([] if found is None else ask(found))
+            ]
+        are_known = self._general[pc, key]
+        if are_known and all(are_known):
+            return True
+        asked = ask(indices)
+        every = zip(asked, are_known or [False] * len(asked), strict=True)
+        return all(is_known or self.never(*one) for one, is_known in every)
 
     # Elements.
 
     def extent(self, loop: str) -> Term:
         """How many turns a loop has."""
-        return self.thread.polynomial([*self.statement.sizes[loop]])
+        if loop not in self._extents:
+            size = [*self.statement.sizes[loop]]
+            self._extents[loop] = self.thread.polynomial(size)
+        return self._extents[loop]
 
     def inside(self, indices: Indices) -> list[Term]:
         """That the indices are of an element."""
@@ -286,20 +215,35 @@ class Accesses:
         access = self.found.get(pc)
         if access is None:
             return None
-        offset = self._plain(
-            access.offset, self.values(replace(way, turns={}, values=None))
-        )
-        apart = self._apart(access.array, offset)
-        if apart is None:
+        still = replace(way, turns={}, values={})
+        values = self.values(sorted(terms.inside(access.offset)), still)
+        key = pc, *((n, terms.frozen(t)) for n, t in values.items())
+        if key not in self._elements:
+            offset = self.plain(access.offset, still)
+            self._elements[key] = self._apart(access.array, offset)
+        found = self._elements[key]
+        if found is None:
             return None
         reduced = self.statement.reduced
-        found = {
-            loop: t if loop == reduced else self._unchosen(loop, t, way)
-            for loop, t in apart.items()
-        }
+        if any(isinstance(s, Choice) for t in found.values() for s in t):
+            found = {
+                loop: t if loop == reduced else self._unchosen(loop, t, way)
+                for loop, t in found.items()
+            }
         if not all(self._is_shared(s) for t in found.values() for s in t if s):
             return None
-        return access.array, {loop: self._plain(t, {}) for loop, t in found.items()}
+        return access.array, {loop: self.plain(t) for loop, t in found.items()}
+
+    def in_general(self, pc: int) -> Indices | None:
+        """The indices of an access on all ways, where those of a way are the same with
+        numbers of threads for names.
+        """
+        access = self.found[pc]
+        if any(name[0] == "j" for name in terms.inside(access.offset)):
+            return None
+        found = self._apart(access.array, self.plain(access.offset))
+        every = (s for t in (found or {}).values() for s in t)
+        return None if any(isinstance(s, Choice) for s in every) else found
 
     def _apart(self, array: str, offset: Term) -> Indices | None:
         size = self.statement.arrays[array].bytes

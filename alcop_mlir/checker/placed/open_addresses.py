@@ -11,8 +11,9 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.moves import Moves
-from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Way
+from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
 from alcop_mlir.checker.placed.open_book import OpenBook, is_digit
+from alcop_mlir.checker.placed.open_questions import Way
 from alcop_mlir.checker.placed.tags import UNKNOWN, Element
 from alcop_mlir.checker.ptx.instructions import Instruction, integer
 

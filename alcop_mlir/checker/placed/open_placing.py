@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,10 +21,11 @@ from alcop_mlir.checker.machine.arithmetic import Holds, Value, signed
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Way
+from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
 from alcop_mlir.checker.placed.open_book import OpenBook
 from alcop_mlir.checker.placed.open_cover import OpenCover
+from alcop_mlir.checker.placed.open_questions import Way
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.placed.tags import (
@@ -40,17 +42,6 @@ from alcop_mlir.errors import NotPlacedError
 _TOGETHER = ("shfl", "ldmatrix", "movmatrix", "mma")
 _STOPS = ("trap", "brkpt", "call")
 _MOST_APART, _MOST_STATES = 12, 400
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """Threads that do not execute something: on a way, by alternatives of facts, there
-    or behind one of some edges.
-    """
-
-    way: Way
-    clause: Clause
-    edges: list[tuple[int, int]] | None = None
 
 
 class OpenPlacing(Placing):
@@ -71,7 +62,7 @@ class OpenPlacing(Placing):
     ):
         super().__init__(machine, flow, statement)
         self.accesses = accesses
-        self.rest: _Rest | None = None
+        self.rest: Rest | None = None
         self.apart = 0
         self.book = OpenBook(
             statement, self.book.grain, self._is_nothing, self._is_ended
@@ -91,9 +82,7 @@ class OpenPlacing(Placing):
         state = self.machine.state
         turns = {n: t[""] for n, t in state.data.turns.items()}
         turns |= {f"n{head}": turn for head, turn in state.turns.items()}
-        of_threads = self.accesses.thread.facts.of_threads
-        every = state.data.told
-        told = {n: of_threads(every[n]) for n in self.accesses.unknown & every.keys()}
+        told = dict(state.data.told)
         return Way(self.flow.block[state.pc], self._edges(state), turns, told)
 
     def _edges(self, state: State) -> tuple[tuple[int, int], ...]:
@@ -260,21 +249,18 @@ class OpenPlacing(Placing):
         """Whether threads that go past leave out no element that is there; 0 may be
         instead of it beyond the end of the sum.
         """
-        rest = self.rest
-        if rest is None and self.machine.state.lanes is not None:
-            block = self.flow.block[self.machine.state.pc]
-            rest = _Rest(self.way, [[]], self.flow.past(self.apart, block))
+        rest = self._resting()
         if rest is None:
             return True
-        before, _ = self.accesses.along(indices, count)
-        there = [*self.accesses.valid(indices, count), *(before if is_zero else ())]
-        clause = [[*one, *there] for one in rest.clause]
-        if rest.edges is None:
-            return self.accesses.never(clause, rest.way)
-        return all(
-            self.accesses.never(clause, replace(rest.way, block=edge[0]), edge)
-            for edge in rest.edges
-        )
+        asked = self.accesses.skips(rest, indices, count, is_zero)
+        return all(self.accesses.never(*one) for one in asked)
+
+    def _resting(self) -> Rest | None:
+        """Threads that go past what is executed, if any may."""
+        if self.rest is not None or self.machine.state.lanes is None:
+            return self.rest
+        block = self.flow.block[self.machine.state.pc]
+        return Rest(self.way, [[]], self.flow.past(self.apart, block))
 
     # Threads that part ways.
 
@@ -296,7 +282,7 @@ class OpenPlacing(Placing):
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
-            self.rest = _Rest(self.way, [[]], self.flow.past(first, one))
+            self.rest = Rest(self.way, [[]], self.flow.past(first, one))
             self._forget(state, unsure)
             here = {
                 n: t
@@ -366,7 +352,7 @@ class OpenPlacing(Placing):
         if ins.parts[0] != "st" or access is None or state.lanes is not None:
             super().unknown(state, ins)
             return
-        self.rest = _Rest(self.way, access.rests)
+        self.rest = Rest(self.way, access.rests)
         active = self.machine.every if state.lanes is None else state.lanes
         self.execute(ins, active)
         self.rest = None
@@ -380,19 +366,21 @@ class OpenPlacing(Placing):
         if found is None:
             raise Misplaced("a store to what is not known")
         array, indices = found
-        count = self.addresses.count(ins, array)
-        if not self.is_skipped_by_none(indices, count, True):
+        count, rest = self.addresses.count(ins, array), self._resting()
+        if rest is not None and not self._are_none_skipped(pc, rest, indices, count):
             raise Misplaced(f"elements of {array} that are not stored")
-        runs = self.accesses.found[pc].runs
-        for place, (loop, index) in enumerate(indices.items()):
-            more = count - 1 if place == len(indices) - 1 else 0
-            last = terms.plus(index, terms.number(more))
-            beyond = terms.minus(last, self.accesses.extent(loop))
-            for outside in (terms.opposite(index), beyond):
-                if not self.accesses.never([[*one, outside] for one in runs], way):
-                    raise Misplaced(f"elements of {array} beyond its end")
+        ask = partial(self.accesses.beyond, pc, count=count, way=way)
+        if not self.accesses.are_never(pc, "beyond", indices, ask):
+            raise Misplaced(f"elements of {array} beyond its end")
         size = self.statement.arrays[array].bytes
         super()._put(ins, self.sums.results(tags, indices, size), lanes)
+
+    def _are_none_skipped(
+        self, pc: int, rest: Rest, indices: Indices, count: int
+    ) -> bool:
+        key = rest.way.block, None if rest.edges is None else tuple(rest.edges)
+        ask = partial(self.accesses.skips, rest, count=count, is_zero=True)
+        return self.accesses.are_never(pc, key, indices, ask)
 
     def end(self, state: State) -> None:
         """All threads end."""
