@@ -67,12 +67,12 @@ class ListedStates:
         self.given, self.machine, self.heads = given, machine, heads
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
+        stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         if isinstance(placed, OpenStatement):
             assert seen is not None
-            machine.placing = OpenPlacing(machine, self.flow, placed, seen)
+            machine.placing = OpenPlacing(machine, self.flow, placed, seen, stops)
         elif placed is not None:
             machine.placing = Placing(machine, self.flow, placed)
-        stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
         )

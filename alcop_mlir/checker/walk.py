@@ -53,6 +53,8 @@ class Walk:
 
     def _run(self, state: State, start: State) -> None:
         is_first = state is start and state.pc != 0
+        if self.machine.placing is not None:
+            self.machine = self.machine.placing.machine_of(state)
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
                 self._end(state)
@@ -127,7 +129,12 @@ class Walk:
         """Each residue of a symbol that low bits depend on is a way."""
         if state.lanes is not None:
             return
+        placing = self.machine.placing
         for symbol, by in self.machine.open_symbols(ins).items():
+            if placing is not None and placing.split(state, symbol, by):
+                self.machine = placing.machine_of(state)
+                self.machine.state = state
+                continue
             first, before = state.residues.get(symbol, (0, 1))
             for residue in range(first + before, by, before):
                 other = state.fork()

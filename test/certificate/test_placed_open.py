@@ -58,6 +58,7 @@ CHOSEN = [
     (4096, 1024, {"f_matmul_m16", "f_matmul_m128", "f_matmul_m1024", "f_matmul"}),
     (64, 4096, {"f_matmul_m1024_split8", "f_map", "f_matmul"}),
 ]
+ROTATED = open_matmul("nn", "block=32,64,32 warp=16,32 stages=2,1")
 BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
 
 
@@ -216,6 +217,36 @@ def test_elements_one_by_one_are_not_placed_elsewhere(old: str, new: str) -> Non
     text = head + entry + body.replace(old, new, 1)
     report = verdict(PLAIN, text, BY_ELEMENTS)
     assert report.verdict != "proven"
+    assert not report.is_placed
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        # Where a row begins in the second half of 32 bytes another element is stored,
+        # or nothing.
+        (
+            "and.b64 %rd387, %rd81, 31;",
+            "shr.b32 %r143, %r75, 2; cvt.u64.u32 %rd502, %r143; "
+            "and.b64 %rd387, %rd81, 31; xor.b64 %rd387, %rd387, %rd502;",
+        ),
+        (
+            "st.global.b32 [%rd441], %r103;",
+            "setp.lt.u32 %p82, %r75, 4; @%p82 st.global.b32 [%rd441], %r103;",
+        ),
+    ],
+)
+def test_what_is_wrong_for_some_residues_of_sizes_is_not_placed(
+    line: str, changed: str
+) -> None:
+    head, entry, body = ROTATED.ptx.partition(f".entry {BY_ELEMENTS}(")
+    body = body.replace(" \t", " ").replace("%p<82>", "%p<83>")
+    body = body.replace("%r<143>", "%r<144>").replace("%rd<502>", "%rd<503>")
+    assert body.count(line) == 1
+    same = verdict(ROTATED, head + entry + body, BY_ELEMENTS)
+    assert same.is_placed, same.misplaced
+    report = verdict(ROTATED, head + entry + body.replace(line, changed), BY_ELEMENTS)
+    assert report.missing == ("placed",)
     assert not report.is_placed
 
 

@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.facts import Answers, Facts
+from alcop_mlir.checker.logic.facts import Answers, Facts, alike
 from alcop_mlir.checker.logic.terms import Choice, Clause, Product, Quotient, Term
 
 _LARGE = 1 << 60
@@ -67,7 +67,10 @@ class ProductFacts(Facts):
         return low, high
 
     def of_threads(self, numbers: np.ndarray) -> Term:
-        """The numbers of threads as a term."""
+        """The numbers of threads as a term; of several cases, where they differ."""
+        first = numbers[: self.threads]
+        if len(numbers) > self.threads and (numbers == alike(first, numbers)).all():
+            numbers = first
         key = numbers.tobytes()
         if key not in self._named:
             self._named[key] = self._of_threads(numbers)
@@ -93,7 +96,8 @@ class ProductFacts(Facts):
         found = np.full(self.threads, term.get("", 0), np.int64)
         for symbol, factor in term.items():
             if symbol:
-                found += self.own[symbol] * factor
+                own = self.own[symbol]
+                found = alike(found, own) + alike(own, found) * factor
         return found
 
     def folded(self, term: Term) -> Term:

@@ -167,9 +167,11 @@ class Facts:
         """That a row's numbers of threads are at most those where others hold."""
         where = np.ones(1, bool)
         for one in others:
-            where = where & (self.lanes(one) >= 0)
+            holds = self.lanes(one) >= 0
+            where = alike(where, holds) & alike(holds, where)
         own = {s: c for s, c in row.items() if s in self.own}
-        lanes, where = np.broadcast_arrays(self.lanes(own), where)
+        lanes = self.lanes(own)
+        lanes, where = alike(lanes, where), alike(where, lanes)
         if not where.any():
             return terms.number(-1)
         return terms.minus(terms.number(int(lanes[where].max())), own)
@@ -181,9 +183,15 @@ class Facts:
             found = np.full(1, term.get("", 0), object)
             for symbol, factor in term.items():
                 if symbol:
-                    found = found + self.own[symbol].astype(object) * factor
+                    own = self.own[symbol].astype(object) * factor
+                    found = alike(found, own) + alike(own, found)
             self._lanes[key] = found
         return self._lanes[key]
+
+
+def alike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Numbers of threads as often as another array has cases of all of them."""
+    return np.resize(one, len(other)) if len(one) < len(other) else one
 
 
 class Replay:

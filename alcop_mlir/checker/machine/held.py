@@ -27,7 +27,7 @@ NO_TAGS = Tags(np.zeros(0, np.int32), np.zeros(0, np.int64))
 class Held:
     """Tags of one state.
 
-    stored: of each array, the term and numbers of elements
+    stored: of each array, the term and numbers of elements, in each case
     kept:   at a listed state, numbers in registers that it does not list, where they
             are the same in all turns: addresses of results
     turns:  behind loops, how many there were before the last one
@@ -41,7 +41,7 @@ class Held:
 
     registers: dict[str, Tags] = field(default_factory=dict)
     shared: Tags = NO_TAGS
-    stored: tuple[tuple[str, Frozen, np.ndarray], ...] = ()
+    stored: tuple[tuple[str, Frozen, tuple[np.ndarray, ...]], ...] = ()
     kept: dict[str, Value] = field(default_factory=dict)
     turns: dict[str, Term] = field(default_factory=dict)
     given: list[Term] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ class Machine(Registers):
         self._cells: dict[tuple[int, bytes, bytes], _Touched] = {}
         sizes = [i.access_bytes for i in self.kernel.code if i.is_access]
         self.grain = min([s for s in sizes if s], default=16)
+
+    def in_cases(self, count: int) -> Machine:
+        """The same, of so many cases of all threads, one behind the other."""
+        found = copy(self)
+        found.threads, found.cases = count * self.threads, count
+        found._arrays, found._values, found._known = {}, {}, {}
+        found.lane = np.tile(self.lane, count)
+        found.every = np.ones(found.threads, bool)
+        found._fixed = found._special_registers(self.threads)
+        return found
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """The instruction in some threads."""

@@ -22,7 +22,7 @@ from alcop_mlir.checker.machine.arithmetic import (
 )
 
 _LARGE = 1 << 61
-Residues = dict[Any, tuple[int, int]]  # of symbols, each modulo a power of two
+Residues = dict[Any, tuple[Any, int]]  # of symbols, each modulo a power of two
 
 
 def mixed(value: Value, width: int, threads: int) -> Mixed:

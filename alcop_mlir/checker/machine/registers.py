@@ -56,7 +56,7 @@ class Registers:
         steady: dict[int, dict[int, int]] | None = None,
         facts: Facts | None = None,
     ):
-        self.kernel, self.threads = kernel, threads
+        self.kernel, self.threads, self.cases = kernel, threads, 1
         self.shared_bytes, self.places, self.required = shared_bytes, places, required
         self.facts = facts or Facts(Answers([], [], []))
         self.sources = Sources(steady)
@@ -66,19 +66,25 @@ class Registers:
         self._values: dict[Any, Value] = {}
         self._fresh = [f"u{pc}" for pc in range(len(kernel.code) + 1)]
         self._known: dict[Any, tuple[list[Value], Value, bool]] = {}
-        none = self.constant(0)
-        self._fixed: dict[str, Value] = {
-            "%tid.x": self.lane,
-            "%laneid": self.lane % np.uint64(WARP),
-            "%tid.y": none,
-            "%tid.z": none,
-        }
+        self._fixed = self._special_registers(threads)
         self.every = np.ones(threads, bool)
         self.forgotten: set[str] = set()  # registers, in any way
         self.state = State(0, {}, Cells(0))
         names = {*places, *kernel.parameters}
         if any(n in kernel.widths or n.rstrip(_DIGITS) in kernel.widths for n in names):
             raise CertificateError("a name that stands for two things")
+
+    def _special_registers(self, threads: int) -> dict[str, Value]:
+        none, one = self.constant(0), self.constant(1)
+        return {
+            "%tid.x": self.lane,
+            "%laneid": self.lane % np.uint64(WARP),
+            "%tid.y": none,
+            "%tid.z": none,
+            "%ntid.x": self.constant(threads),
+            "%ntid.y": one,
+            "%ntid.z": one,
+        }
 
     def symbol(self, name: str, low: int, high: int) -> Same:
         """A number that all threads share, of which the range is known."""
@@ -162,8 +168,6 @@ class Registers:
             return self.constant(int(found[1] or found[2], 16))
         if operand in self.places:
             return self.constant(self.places[operand])
-        if operand.startswith("%ntid."):
-            return self.constant(self.threads if operand[-1] == "x" else 1)
         if operand.startswith(("%ctaid.", "%nctaid.")):
             most = self.required.get(operand, (0, _BLOCKS, 1))[1]
             return self.symbol(operand, 0, min(most, _BLOCKS))
@@ -191,7 +195,8 @@ class Registers:
         residues = None
         is_open = ins.parts[0] == "and" and self.state.residues
         if is_open and not all(isinstance(v, np.ndarray) for v in values):
-            residues = frozenset(self.state.residues.items())
+            told = self.state.residues.items()
+            residues = frozenset((s, np.asarray(r).tobytes(), m) for s, (r, m) in told)
         key = (self.state.pc, residues, *map(id, values))
         if key not in self._known:
             made = self._fitting(self._found(ins, values))
@@ -343,7 +348,8 @@ class Registers:
             return None
         if "idx" not in ins.parts or self.threads % WARP:
             return None
-        start = self.lane - self.lane % np.uint64(WARP)
+        here = np.arange(self.threads, dtype=np.uint64)
+        start = here - here % np.uint64(WARP)
         return source[(start + lane % np.uint64(WARP)).astype(np.int64)]
 
     def _selected(self, values: list[Value], width: int) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 @dataclass
 class State:
     """Where all threads are, and what is known; made: unknowns that may be named;
-    data: tags, where results are followed (`Held`)."""
+    data: tags, where results are followed (`Held`); cases: how many of them are gone
+    through at once (`placed.cases`)
+    """
 
     pc: int
     registers: dict[str, Value]
@@ -28,10 +30,11 @@ class State:
     clauses: list[Clause] = field(default_factory=list)
     previous: int = -1
     lanes: np.ndarray | None = None
-    residues: dict[str, tuple[int, int]] = field(default_factory=dict)
+    residues: dict[str, tuple[Any, int]] = field(default_factory=dict)
     turns: dict[int, int] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     data: Held = field(default_factory=Held)
+    cases: int = 1
 
     def fork(self) -> State:
         """One that goes another way."""
@@ -52,6 +55,14 @@ class Results(Protocol):
 
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""
+        ...
+
+    def split(self, state: State, symbol: str, by: int) -> bool:
+        """Whether residues of a symbol are told apart as cases of one way."""
+        ...
+
+    def machine_of(self, state: State) -> Any:
+        """The machine whose threads are those of all cases."""
         ...
 
     def narrow(self, state: State, clause: Clause) -> None:

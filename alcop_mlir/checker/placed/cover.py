@@ -12,7 +12,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.tags import Book, Misplaced, Result
 
-Stored = tuple[tuple[str, Frozen, np.ndarray], ...]
+Stored = tuple[tuple[str, Frozen, tuple[np.ndarray, ...]], ...]
 
 
 _MOST_ELEMENTS = 1 << 24  # that are looked at one by one
@@ -34,7 +34,7 @@ class Cover:
 
     def add(self, stored: Stored, blocks: np.ndarray) -> None:
         """These blocks end, and have stored that."""
-        key = tuple((a, t, i.tobytes()) for a, t, i in stored)
+        key = tuple((a, t, i[0].tobytes()) for a, t, i in stored)
         _, before = self._ends.get(key, (stored, blocks & False))
         self._ends[key] = stored, before | blocks
 
@@ -68,7 +68,7 @@ class Cover:
         count = np.zeros(total, np.int64)
         for stored, blocks in self._ends.values():
             self.book.origins.go(blocks)
-            for name, term, index in stored:
+            for name, term, (index,) in stored:
                 if name == array and index.size:
                     starts = self.book.origins.values(dict(term))[blocks.ravel()]
                     every = (starts[:, None] + np.unique(index)).ravel()
@@ -85,7 +85,7 @@ class Cover:
 
     def _boxes(self, array: str, stored: Stored, blocks: np.ndarray) -> Boxes | None:
         """None: what each block has stored is no box, but inside."""
-        mine = [(term, index) for name, term, index in stored if name == array]
+        mine = [(term, index[0]) for name, term, index in stored if name == array]
         mine = [(term, index) for term, index in mine if index.size]
         if len({term for term, _ in mine}) != 1:
             if mine:

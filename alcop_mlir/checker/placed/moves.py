@@ -130,7 +130,11 @@ class Moves:
             # Threads that do not access may have any address.
             most = self.machine.shared_bytes // self.grain
             # With the value, so that it keeps its id.
-            self._granules[key] = value, np.clip(granules, 0, most)
+            granules = np.clip(granules, 0, most)
+            if self.machine.cases > 1:
+                case = np.arange(self.threads) * self.machine.cases // self.threads
+                granules = granules + (most + 1) * case[:, None]
+            self._granules[key] = value, granules
         return self._granules[key][1]
 
     def store(self, granules: np.ndarray, tags: Tags, lanes: np.ndarray) -> None:

@@ -301,13 +301,13 @@ class Accesses(Questions):
             return True
         return all(map(_SHARED.fullmatch, terms.inside({symbol: 1})))
 
-    def numbers(self, index: Term) -> tuple[Term, np.ndarray]:
-        """What all threads share of an index, and a number of each."""
+    def numbers(self, index: Term, threads: int) -> tuple[Term, np.ndarray]:
+        """What all threads share of an index, and a number of each, in all cases."""
         own = {s: c for s, c in index.items() if s in self.thread.facts.own}
         shared = {s: c for s, c in index.items() if s and s not in own}
         found = self.thread.facts.in_threads({**own, "": index.get("", 0)})
         assert found is not None
-        return shared, found
+        return shared, np.resize(found, threads)
 
 
 def with_rests(term: Term) -> tuple[Term, dict[str, Term]]:

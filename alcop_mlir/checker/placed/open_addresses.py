@@ -75,7 +75,8 @@ class OpenAddresses(Addresses):
 
     def _of(self, array: str, indices: Indices, size: int, count: int) -> Tags | None:
         """So many bytes from an element on."""
-        loops = {n: self.accesses.numbers(t) for n, t in indices.items()}
+        threads = self.machine.threads
+        loops = {n: self.accesses.numbers(t, threads) for n, t in indices.items()}
         steps = [abs(c) for t, _ in loops.values() for s, c in t.items() if s[0] == "n"]
         if not is_digit(loops) or max(steps, default=0) > _MOST_STEP:
             return None

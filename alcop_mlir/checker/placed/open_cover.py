@@ -29,10 +29,12 @@ class OpenCover:
         self._boxes: dict[str, set[_Box]] = {n: set() for n in book.statement.outputs}
 
     def add(self, stored: Stored, blocks: np.ndarray) -> None:
-        """A way ends, and has stored that."""
+        """A way ends, and has stored that, the same in each case."""
         for array in self._boxes:
             mine = [(term, index) for name, term, index in stored if name == array]
-            self._boxes[array].add(self._box(array, mine))
+            for case in range(len(mine[0][1]) if mine else 1):
+                each = [(term, index[case]) for term, index in mine]
+                self._boxes[array].add(self._box(array, each))
 
     def _box(self, array: str, mine: list[tuple[Frozen, np.ndarray]]) -> _Box:
         if len({term for term, _ in mine}) != 1:

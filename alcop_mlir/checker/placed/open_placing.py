@@ -8,7 +8,7 @@ goes on by itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from alcop_mlir.checker.machine.arithmetic import Holds, Value, signed
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
 from alcop_mlir.checker.placed.open_book import OpenBook
@@ -59,6 +60,7 @@ class OpenPlacing(Placing):
         flow: Flow,
         statement: OpenStatement,
         accesses: Accesses,
+        stops: Set[int],
     ):
         super().__init__(machine, flow, statement)
         self.accesses = accesses
@@ -67,12 +69,22 @@ class OpenPlacing(Placing):
         self.book = OpenBook(
             statement, self.book.grain, self._is_nothing, self._is_ended
         )
-        here = machine, self.book, self.classes.blocks
-        self.addresses = OpenAddresses(*here, accesses=accesses, here=lambda: self.way)
-        self.moves = OpenMoves(*here, addresses=self.addresses)
-        self.tiles = Tiles(self.moves)
+        self.cases = Cases(machine, flow, stops)
+        self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
+        self._go(machine)
         self.cover = OpenCover(self.book, accesses)
         self.sums = OpenSums(self.book, accesses)
+
+    def _go(self, machine: Machine) -> None:
+        """To another machine, of as many cases as it has."""
+        key = machine.threads
+        if key not in self._moves:
+            here = machine, self.book, self.classes.blocks
+            ways = {"accesses": self.accesses, "here": lambda: self.way}
+            moves = OpenMoves(*here, addresses=OpenAddresses(*here, **ways))
+            self._moves[key] = machine, moves, Tiles(moves)
+        self.machine, self.moves, self.tiles = self._moves[key]
+        self.addresses = self.moves.addresses
 
     # Facts.
 
@@ -119,6 +131,15 @@ class OpenPlacing(Placing):
                 width = self.machine.kernel.width(ins.results[0])
                 told[name] = signed(value, max(width, 8))
         return value
+
+    def split(self, state: State, symbol: str, by: int) -> bool:
+        """Whether residues of a symbol are told apart as cases of one way."""
+        return self.cases.split(state, symbol, by)
+
+    def machine_of(self, state: State) -> Machine:
+        """The machine whose threads are those of all cases."""
+        self._go(self.cases.machine(state.cases))
+        return self.machine
 
     def narrow(self, state: State, clause: Clause) -> None:
         """All blocks go all ways."""
@@ -228,7 +249,7 @@ class OpenPlacing(Placing):
             found.update(name.encode())
             found.update(tags.number.tobytes() + tags.place.tobytes())
         for array, term, index in data.stored:
-            found.update(f"{array} {term}".encode() + index.tobytes())
+            found.update(f"{array} {term}".encode() + index[0].tobytes())
         turns = sorted((n, t[""]) for n, t in data.turns.items())
         found.update(f"{turns} {self._edges(state)}".encode())
         return found.digest()
@@ -374,6 +395,9 @@ class OpenPlacing(Placing):
             raise Misplaced(f"elements of {array} beyond its end")
         size = self.statement.arrays[array].bytes
         super()._put(ins, self.sums.results(tags, indices, size), lanes)
+
+    def _by_case(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
+        return self.cases.parts(index, lanes, self.machine.state.cases)
 
     def _are_none_skipped(
         self, pc: int, rest: Rest, indices: Indices, count: int

@@ -65,7 +65,8 @@ class OpenSums:
             return tags._replace(number=np.full_like(tags.number, book.number(made)))
         if number != ZERO or self.statement.init or not book.is_whole(()):
             return tags
-        loops = {n: self.accesses.numbers(t) for n, t in indices.items()}
+        count = len(tags.number)
+        loops = {n: self.accesses.numbers(t, count) for n, t in indices.items()}
         term, index = book.result(loops)
         whole = book.number(Result(term, size, ENDED, frozenset()))
         place = index[:, None] * size + np.arange(tags.number.shape[1]) * book.grain

@@ -180,7 +180,11 @@ class Placing:
             raise Misplaced(f"it is not known what is stored to {kind.array}")
         term, index = placed(self.book, kind.array, result, at, loops)
         data = self.machine.state.data
-        data.stored = (*data.stored, (kind.array, term, index.ravel()))
+        data.stored = (*data.stored, (kind.array, term, self._by_case(index, lanes)))
+
+    def _by_case(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Numbers of these threads, case by case."""
+        return (index.ravel(),)
 
     # Ways.
 
@@ -191,6 +195,14 @@ class Placing:
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""
         return self.classes.tell(state, ins, is_skipped)
+
+    def split(self, state: State, symbol: str, by: int) -> bool:
+        """Whether residues of a symbol are told apart as cases of one way."""
+        return False
+
+    def machine_of(self, state: State) -> Machine:
+        """The machine whose threads are those of all cases."""
+        return self.machine
 
     def narrow(self, state: State, clause: Clause) -> None:
         """What is assumed on a way holds for some blocks."""
