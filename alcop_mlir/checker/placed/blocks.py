@@ -331,7 +331,7 @@ class Classes:
             yield ins.guard
         if source_size(ins):
             yield source_size(ins)
-        if ins.parts[0] == "selp" and not ins.reads.isdisjoint(state.data.registers):
+        if ins.parts[0] == "selp" and any(n in state.data.registers for n in ins.reads):
             yield ins.operands[3]
 
     def narrow(self, state: State, clause: Clause) -> None:

@@ -112,7 +112,8 @@ class Moves:
 
     def has_tags(self, ins: Instruction) -> bool:
         """Whether an operand holds something of an array."""
-        return not ins.reads.isdisjoint(self.machine.state.data.registers)
+        registers = self.machine.state.data.registers
+        return any(name in registers for name in ins.reads)
 
     # Memory.
 
@@ -165,6 +166,8 @@ class Moves:
         if not isinstance(value, np.ndarray) or not is_size:
             return self.nothing(count, UNKNOWN)
         lanes = np.broadcast_to(value, (self.threads,)).astype(np.int64)
+        if (lanes == count).all():
+            return tags
         found = chosen(lanes == 0, self.nothing(count, ZERO), tags)
         is_part = (lanes != 0) & (lanes != count)
         return chosen(is_part, self.nothing(count, UNKNOWN), found)

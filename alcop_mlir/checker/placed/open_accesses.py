@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class Rest:
     clause: Clause
     edges: list[Edge] | None = None
 
+    @property
+    def key(self) -> object:
+        """The same for the same edges, or the same block."""
+        return self.way.block, None if self.edges is None else tuple(self.edges)
+
 
 @dataclass
 class Access:
@@ -60,6 +66,11 @@ class Access:
     when: Clause
     runs: Clause
     rests: Clause
+
+    @cached_property
+    def names(self) -> list[str]:
+        """In the offset."""
+        return sorted(terms.inside(self.offset))
 
 
 class Accesses(Questions):
@@ -216,7 +227,7 @@ class Accesses(Questions):
         if access is None:
             return None
         still = replace(way, turns={}, values={})
-        values = self.values(sorted(terms.inside(access.offset)), still)
+        values = self.values(access.names, still)
         key = pc, *((n, terms.frozen(t)) for n, t in values.items())
         if key not in self._elements:
             offset = self.plain(access.offset, still)

@@ -7,7 +7,6 @@ goes on by itself.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Set
 from dataclasses import replace
 from functools import partial
@@ -30,10 +29,11 @@ from alcop_mlir.checker.placed.open_questions import Way
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.placed.tags import (
-    UNKNOWN,
     ZERO,
     Element,
     Misplaced,
+    digest,
+    nothing,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
@@ -72,6 +72,7 @@ class OpenPlacing(Placing):
         self.cases = Cases(machine, flow, stops)
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
         self._go(machine)
+        self._key: tuple[Held, bytes] = Held(), b""
         self.cover = OpenCover(self.book, accesses)
         self.sums = OpenSums(self.book, accesses)
 
@@ -227,11 +228,11 @@ class OpenPlacing(Placing):
         registers, is_all = self.sums.ended(data.registers)
         state.data = replace(data, registers=registers)
         if is_all:
-            shape = data.shared.number.shape
-            shared = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
             later, every = self.flow.later(state.pc), self.accesses.resolves
             via = {b: p for b, p in data.via.items() if later & every.get(b, set())}
-            state.data = replace(state.data, shared=shared, turns={}, via=via)
+            state.data = replace(
+                state.data, shared=nothing(data.shared.number), turns={}, via=via
+            )
 
     def _bounds(self, state: State) -> list[Term]:
         return []
@@ -242,12 +243,14 @@ class OpenPlacing(Placing):
         return {}
 
     def key(self, state: State) -> bytes:
-        """All that is held."""
+        """All that is held; what arrives is asked twice."""
+        if self._key[0] is not state.data:
+            self._key = state.data, self._digest(state)
+        return self._key[1]
+
+    def _digest(self, state: State) -> bytes:
         data = state.data
-        found = hashlib.sha256()
-        for name, tags in (("", data.shared), *sorted(data.registers.items())):
-            found.update(name.encode())
-            found.update(tags.number.tobytes() + tags.place.tobytes())
+        found = digest([("", data.shared), *sorted(data.registers.items())])
         for array, term, index in data.stored:
             found.update(f"{array} {term}".encode() + index[0].tobytes())
         turns = sorted((n, t[""]) for n, t in data.turns.items())
@@ -362,9 +365,8 @@ class OpenPlacing(Placing):
 
     def _forget(self, state: State, names: Iterable[str]) -> None:
         for name in state.data.registers.keys() & {*names}:
-            shape = state.data.registers[name].number.shape
-            unknown = np.full(shape, UNKNOWN, np.int32)
-            state.data.registers[name] = Tags(unknown, np.zeros(shape, np.int64))
+            tags = state.data.registers[name]
+            state.data.registers[name] = nothing(tags.number)
 
     def unknown(self, state: State, ins: Instruction) -> None:
         """An instruction of which it is not known who executes it."""
@@ -388,8 +390,10 @@ class OpenPlacing(Placing):
             raise Misplaced("a store to what is not known")
         array, indices = found
         count, rest = self.addresses.count(ins, array), self._resting()
-        if rest is not None and not self._are_none_skipped(pc, rest, indices, count):
-            raise Misplaced(f"elements of {array} that are not stored")
+        if rest is not None:
+            ask = partial(self.accesses.skips, rest, count=count, is_zero=True)
+            if not self.accesses.are_never(pc, rest.key, indices, ask):
+                raise Misplaced(f"elements of {array} that are not stored")
         ask = partial(self.accesses.beyond, pc, count=count, way=way)
         if not self.accesses.are_never(pc, "beyond", indices, ask):
             raise Misplaced(f"elements of {array} beyond its end")
@@ -398,13 +402,6 @@ class OpenPlacing(Placing):
 
     def _by_case(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.cases.parts(index, lanes, self.machine.state.cases)
-
-    def _are_none_skipped(
-        self, pc: int, rest: Rest, indices: Indices, count: int
-    ) -> bool:
-        key = rest.way.block, None if rest.edges is None else tuple(rest.edges)
-        ask = partial(self.accesses.skips, rest, count=count, is_zero=True)
-        return self.accesses.are_never(pc, key, indices, ask)
 
     def end(self, state: State) -> None:
         """All threads end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class OpenSums:
 
     def name_turn(self, data: Held, name: str) -> bool:
         """Whether all that is held of a sum is where a turn is."""
-        numbers = {n for t in (data.shared, *data.registers.values()) for n in _of(t)}
+        numbers = _of((data.shared, *data.registers.values()))
         return all(self._names(self.book.kinds[number], name) for number in numbers)
 
     def _names(self, kind: Kind | None, name: str) -> bool:
@@ -35,14 +35,16 @@ class OpenSums:
 
     def ended(self, registers: Mapping[str, Tags]) -> tuple[dict[str, Tags], bool]:
         """Registers, with each sum as a whole one if it surely is; whether all are."""
-        numbers = {n for tags in registers.values() for n in _of(tags)}
+        numbers = _of(registers.values())
         kinds = {number: self.book.kinds[number] for number in numbers}
         whole = {n: made for n, k in kinds.items() if (made := self._ended(k))}
         new = np.arange(len(self.book.kinds), dtype=np.int32)
         for number, made in whole.items():
             new[number] = self.book.number(made)
         is_all = all(n in whole for n, k in kinds.items() if isinstance(k, Result))
-        found = {n: Tags(new[t.number], t.place) for n, t in registers.items()}
+        arrays = {id(t.number): t.number for t in registers.values()}
+        each = {one: new[number] for one, number in arrays.items()}
+        found = {n: Tags(each[id(t.number)], t.place) for n, t in registers.items()}
         return found, bool(whole) and is_all
 
     def _ended(self, kind: Kind | None) -> Result | None:
@@ -73,5 +75,7 @@ class OpenSums:
         return Tags(np.full_like(tags.number, whole), place)
 
 
-def _of(tags: Tags) -> list[int]:
-    return np.unique(tags.number).tolist()
+def _of(every: Iterable[Tags]) -> set[int]:
+    """The numbers in tags."""
+    arrays = {id(tags.number): tags.number for tags in every}.values()
+    return {number for one in arrays for number in np.unique(one).tolist()}

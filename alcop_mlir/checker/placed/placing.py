@@ -38,6 +38,7 @@ from alcop_mlir.checker.placed.tags import (
     Result,
     chosen,
     is_same,
+    nothing,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.placed.turns import bounds, counted, turn_of
@@ -80,8 +81,8 @@ class Placing:
     def start(self) -> Held:
         """Of the entry."""
         count = self.machine.shared_bytes // self.book.grain + 1
-        nothing = Tags(np.full(count, UNKNOWN, np.int32), np.zeros(count, np.int64))
-        return Held({}, nothing, blocks=self.classes.blocks.every)
+        shared = nothing(np.zeros(count))
+        return Held({}, shared, blocks=self.classes.blocks.every)
 
     # Instructions.
 
@@ -119,7 +120,8 @@ class Placing:
     def _set(self, name: str, tags: Tags | None, lanes: np.ndarray) -> None:
         registers = self.machine.state.data.registers
         active = self.machine.state.lanes
-        is_all = lanes.all() or (active is not None and lanes[active].all())
+        is_all = lanes is active or lanes is self.machine.every or lanes.all()
+        is_all = is_all or (active is not None and lanes[active].all())
         before = registers.pop(name, None)
         if is_all or (before is None and tags is None):
             if tags is not None:
@@ -129,8 +131,7 @@ class Placing:
         if before is None:
             before = self.moves.operand(name, width * self.book.grain)
         if tags is None or tags.number.shape != before.number.shape:
-            shape = before.number.shape
-            tags = Tags(np.full(shape, UNKNOWN, np.int32), np.zeros(shape, np.int64))
+            tags = nothing(before.number)
         registers[name] = chosen(lanes, tags, before)
 
     def _write(self, ins: Instruction, lanes: np.ndarray) -> None:
@@ -234,10 +235,13 @@ class Placing:
         (a, b), found = (one.data, other.data), dict[str, Tags]()
         for name in a.registers.keys() | b.registers.keys():
             first, second = a.registers.get(name), b.registers.get(name)
+            if first is second and first is not None:
+                found[name] = first
+                continue
             width = (first or second or NO_TAGS).number.shape[1]
             first = first or self.moves.of_number(one.registers.get(name), width)
             second = second or self.moves.of_number(other.registers.get(name), width)
-            if first is second or is_same(first, second):
+            if is_same(first, second):
                 found[name] = first
             elif mask is None or first.number.shape != second.number.shape:
                 found[name] = self.moves.of_number(None, width)

@@ -6,6 +6,7 @@ what is the same in all threads, and an offset, `index * size + byte`.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -182,11 +183,13 @@ class Book:
         count = max(size // self.grain, 1)
         number = tags.number.reshape(len(tags.number), -1, count)
         place = tags.place.reshape(number.shape)
-        first, start = number[:, :, 0], place[:, :, 0]
-        follows = start[:, :, None] + np.arange(count) * self.grain
-        is_same = (number == first[:, :, None]) & (place == follows)
-        is_whole = is_same.all(axis=2) & (self._sizes[first] == size)
-        is_whole &= start % max(size, 1) == 0
+        first = number[:, :, 0]
+        start = place[:, :, 0]
+        is_whole = (self._sizes[first] == size) & (start % max(size, 1) == 0)
+        if count > 1:
+            follows = start[:, :, None] + np.arange(count) * self.grain
+            is_whole &= (number == first[:, :, None]).all(axis=2)
+            is_whole &= (place == follows).all(axis=2)
         if is_whole.all():
             return Whole(first, start // max(size, 1))
         is_number = ((number == ZERO) | (number == NUMBER)).all(axis=2)
@@ -273,8 +276,14 @@ class Book:
                 new[number], more[number] = self._renamed(kind, values, lost)
         if not more.any() and (new == np.arange(len(new))).all():
             return every
-        found = [(new[t.number], t.place + more[t.number]) for t in every]
-        return [Tags(n, np.where(n == UNKNOWN, 0, p)) for n, p in found]
+        # What shares an array before does so afterwards, so that it is looked at once.
+        known: dict[int, tuple[np.ndarray, np.ndarray, bool]] = {}
+        for tags in every:
+            if id(tags.number) not in known:
+                numbers, by = new[tags.number], more[tags.number]
+                is_changed = bool(by.any() or (numbers == UNKNOWN).any())
+                known[id(tags.number)] = numbers, by, is_changed
+        return [_moved(tags, *known[id(tags.number)]) for tags in every]
 
     def in_turn(self, every: list[Tags], turn: str, number: int) -> list[Tags]:
         """Tags of no turn as of that turn, which is a number, so that they are those of
@@ -300,8 +309,8 @@ class Book:
 
     def _present(self, every: Iterable[Tags]) -> list[int]:
         is_there = np.zeros(len(self.kinds), bool)
-        for tags in every:
-            is_there[tags.number] = True
+        for number in {id(tags.number): tags.number for tags in every}.values():
+            is_there[number] = True
         return np.flatnonzero(is_there).tolist()
 
     def _steps(self, kinds: Iterable[Kind | None], turn: str) -> dict[str, int]:
@@ -333,9 +342,21 @@ class Book:
         return self.number(kind), more
 
 
+def _moved(tags: Tags, number: np.ndarray, by: np.ndarray, is_changed: bool) -> Tags:
+    """Tags with other numbers, at places that are more by so much; none if unknown."""
+    if not is_changed:
+        return Tags(number, tags.place)
+    return Tags(number, np.where(number == UNKNOWN, 0, tags.place + by))
+
+
 def is_turn(symbol: str) -> bool:
     """Whether it is the turn of a loop."""
     return symbol[:1] == "n" and symbol[1:].isdigit()
+
+
+def nothing(like: np.ndarray) -> Tags:
+    """Of bytes of which nothing is known, as many as there are others."""
+    return Tags(np.full(like.shape, UNKNOWN, np.int32), np.zeros(like.shape, np.int64))
 
 
 def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
@@ -345,9 +366,24 @@ def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
     return Tags(number, np.where(column, one.place, other.place))
 
 
+def digest(every: Iterable[tuple[str, Tags]]) -> Any:
+    """A hash of names and tags; of what several have once."""
+    found = hashlib.sha256()
+    known: dict[int, int] = {}
+    texts: dict[bytes, int] = {}
+    for name, tags in every:
+        for one in tags:
+            text, count = b"", len(texts)
+            if id(one) not in known:
+                text = one.tobytes()
+                known[id(one)] = texts.setdefault(text, count)
+            found.update(f"{name} {one.shape} {known[id(one)]}\n".encode())
+            found.update(text if len(texts) > count else b"")
+    return found
+
+
 def is_same(one: Tags, other: Tags) -> bool:
     """Whether all tags are the same."""
     if one is other:
         return True
-    same = np.array_equal(one.number, other.number)
-    return same and np.array_equal(one.place, other.place)
+    return all(a is b or np.array_equal(a, b) for a, b in zip(one, other, strict=True))

@@ -5,16 +5,18 @@ PTX ISA "Matrix Fragments for mma.m16n8k..": which element each register of a la
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
-from alcop_mlir.checker.machine.held import Tags
+from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import (
@@ -51,7 +53,8 @@ class Lines:
 class Tile:
     """Of each warp: what its lines are, and where they are along the sum.
 
-    along: by position along the sum, the term of the index there and a number
+    along: by position along the sum, the term of the index there, and a number from the
+           first on; equal ones are one object
     first: the least of these numbers; count: how many there are, of which all follow:
            at other positions there are zeros
     """
@@ -63,6 +66,11 @@ class Tile:
     first: int
     count: int
 
+    @cached_property
+    def place(self) -> tuple[Frozen, int]:
+        """Where it begins along the sum, and how far it goes."""
+        return terms.frozen(terms.plus(self.term, terms.number(self.first))), self.count
+
 
 class Tiles:
     """Of one machine; turns: numbers of turns that are known."""
@@ -70,12 +78,15 @@ class Tiles:
     def __init__(self, moves: Moves):
         self.moves, self.book = moves, moves.book
         self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
-        self._sums: dict[Any, tuple[Any, Term, np.ndarray]] = {}
+        self._read_before: dict[Any, Tile] = {}
+        self._sums: dict[Any, tuple[Any, Frozen, np.ndarray]] = {}
         self._places: dict[Any, list[_Places]] = {}
         self._lines: dict[Any, Lines] = {}
         self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
         self._same: dict[bytes, np.ndarray] = {}
+        self._alongs: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
+        self._uniform: dict[int, int] = {}  # of arrays that `_numbers` keeps
         lane = np.arange(moves.threads) % WARP
         self._group, self._place = lane // 4, lane % 4
         self._warp = np.arange(moves.threads) // WARP
@@ -97,9 +108,13 @@ class Tiles:
 
     def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
-        key = (self.book.origins.key, lines, size, *map(id, tags))
+        key = (self.book.origins.key, lines, size, depth, *map(id, tags))
         if key not in self._tiles:
-            self._tiles[key] = tags, self._read(tags, size, depth, lines)
+            held = b"".join(one.tobytes() for t in tags for one in t)
+            same = *key[:4], hashlib.sha256(held).digest()
+            if same not in self._read_before:
+                self._read_before[same] = self._read(tags, size, depth, lines)
+            self._tiles[key] = tags, self._read_before[same]
         return self._tiles[key][1]
 
     def _read(self, tags: list[Tags], size: int, depth: int, lines: int) -> Tile:
@@ -146,7 +161,8 @@ class Tiles:
         if (order - first != np.arange(count)).any():
             raise Misplaced("a tile has no neighbours along the sum")
         along = np.full((len(good), len(zeros)), _NONE)
-        along[:, ~zeros] = np.where(has_any[:, None], inside, _NONE)
+        along[:, ~zeros] = np.where(has_any[:, None], inside - first, _NONE)
+        along = self._alongs.setdefault(along.tobytes(), along)
         rows = {n: (t, np.where(good, v[:, :, 0], 0)) for n, (t, v) in loops.items()}
         key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
         key = self.book.origins.key, kind.array, good.shape, good.tobytes(), key
@@ -178,28 +194,42 @@ class Tiles:
             found = [self.moves.operand(name, 4) for name in names]
             nothing = self.moves.nothing(4, UNKNOWN)
             return [t if a.count == b.count else nothing for t in found]
-        both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
-        apart = a.along[both] - a.first != b.along[both] - b.first
-        before, other = (terms.plus(t.term, terms.number(t.first)) for t in (a, b))
-        less = terms.replaced(terms.minus(before, other), turns)
-        if a.count != b.count or apart.any() or not self.book.origins.is_zero(less):
+        before, count = a.place
+        if not self._are_together(a, b) or not self._meet(a.place, b.place, turns):
             raise Misplaced("it multiplies elements of several indices of the sum")
         term, index = self._sum_of(a, b)
-        after = terms.plus(before, terms.number(a.count))
         places = self._expected(a, b, index, size, len(names))
         started = (
-            self._started(name, size, terms.frozen(term), place)
+            self._started(name, size, term, place)
             for name, place in zip(names, places, strict=True)
         )
         kinds = {one for one in started if one is not None}
         if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")
-        upto, reads = kinds.pop() if kinds else (terms.frozen(before), frozenset())
-        less = terms.replaced(terms.minus(dict(upto), before), turns)
-        if not self.book.origins.is_zero(less):
+        upto, reads = kinds.pop() if kinds else (before, frozenset())
+        if not self._meet((upto, count), a.place, turns):
             raise Misplaced("a sum that leaves something out, or adds it again")
-        kind = Result(terms.frozen(term), size, terms.frozen(after), reads)
-        return [self._tags(kind, place) for place in places]
+        after = terms.plus(dict(before), terms.number(count))
+        kind = Result(term, size, terms.frozen(after), reads)
+        number = self.book.number(kind)
+        return [self._tags(number, place) for place in places]
+
+    def _are_together(self, a: Tile, b: Tile) -> bool:
+        """Whether in each warp positions of both go along the sum alike."""
+        if a.along is b.along:
+            return True
+        both = a.lines.good.any(axis=1) & b.lines.good.any(axis=1)
+        return np.array_equal(a.along[both], b.along[both])
+
+    def _meet(
+        self, one: tuple[Frozen, int], other: tuple[Frozen, int], turns: dict[str, Term]
+    ) -> bool:
+        """Whether both begin at one index along the sum, and go as far."""
+        if one == other:
+            return True
+        less = terms.minus(dict(one[0]), dict(other[0]))
+        is_zero = self.book.origins.is_zero(terms.replaced(less, turns))
+        return one[1] == other[1] and is_zero
 
     def _expected(
         self, a: Tile, b: Tile, index: np.ndarray, size: int, count: int
@@ -227,7 +257,7 @@ class Tiles:
             self._places[key] = found
         return self._places[key]
 
-    def _sum_of(self, a: Tile, b: Tile) -> tuple[Term, np.ndarray]:
+    def _sum_of(self, a: Tile, b: Tile) -> tuple[Frozen, np.ndarray]:
         """The elements of the sum that two tiles are for."""
         key = id(a.lines), id(b.lines)
         if key not in self._sums:
@@ -250,25 +280,27 @@ class Tiles:
             shape = (self.moves.threads // WARP, _ROWS, _COLUMNS)
             self._sums[key] = (
                 (a.lines, b.lines),
-                dict(term),
+                term,
                 np.broadcast_to(index, shape),
             )
         _, term, index = self._sums[key]
         return term, index
 
     def _started(
-        self, name: str, size: int, term: Any, places: _Places
+        self, name: str, size: int, term: Frozen, places: _Places
     ) -> tuple[Any, frozenset[str]] | None:
         """Up to where a sum has come, and what it has read; None: nobody knows of
         which elements it is.
         """
         (place, known), tags = places, self.moves.operand(name, 4)
-        numbers = tags.number if known is None else tags.number[known]
-        if not numbers.size:
-            return None
-        number, is_term = int(numbers.flat[0]), self.book.origins.is_same
-        if number == UNKNOWN or (numbers != number).any():
-            raise Misplaced("a sum of what is not known")
+        number, is_term = self._uniform.get(id(tags.number)), self.book.origins.is_same
+        if number is None or known is not None:
+            numbers = tags.number if known is None else tags.number[known]
+            if not numbers.size:
+                return None
+            number = int(numbers.flat[0])
+            if number == UNKNOWN or (numbers != number).any():
+                raise Misplaced("a sum of what is not known")
         if number == ZERO:
             return (), frozenset()
         kind = self.book.kinds[number]
@@ -291,14 +323,14 @@ class Tiles:
             raise Misplaced("a sum starts from another element")
         return (), frozenset({kind.array})
 
-    def _tags(self, kind: Result, places: _Places) -> Tags:
+    def _tags(self, number: int, places: _Places) -> Tags:
         place, known = places
-        number = self.book.number(kind)
         if known is not None:
             return Tags(np.where(known, number, UNKNOWN).astype(np.int32), place)
         key = number, place.shape
         if key not in self._numbers:
             self._numbers[key] = np.full(place.shape, number, np.int32)
+            self._uniform[id(self._numbers[key])] = number
         return Tags(self._numbers[key], place)
 
 
