@@ -8,6 +8,7 @@ with its proof, in the form that `checker/logic/facts.py` goes through.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -22,9 +23,12 @@ from alcop_mlir.checker.logic.facts import UNKNOWN, Answers, Facts, Replay
 from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
+_MOST_RECENT = 6  # proofs that are tried before a search
+
 
 class Found(Answers):
-    """Answers that are searched for; each proof is kept once.
+    """Answers that are searched for; each proof is kept once, and tried again: what is
+    asked of one access is mostly proven as what was asked of the one before.
 
     known: what was found before, by question
     """
@@ -34,6 +38,7 @@ class Found(Answers):
         self._known: dict[Any, Any] = {} if known is None else known
         self._numbers: dict[str, int] = {}
         self._vain: set[Any] = set()
+        self._recent: deque[Any] = deque(maxlen=_MOST_RECENT)
         self._searched: Turns | None = None
 
     def proof(
@@ -62,12 +67,20 @@ class Found(Answers):
     def _searched_for(
         self, facts: Facts, query: list[Term], given: list[Term], clauses: list[Clause]
     ) -> Any:
+        for proof in [*self._recent]:
+            if _proves(proof, facts, query, given, clauses):
+                self._recent.remove(proof)
+                self._recent.appendleft(proof)
+                return proof
         rows = list(map(Row, query))
         tree = Search(facts, given, clauses, self._vain).refuted(rows)
         try:
-            return None if tree is None else steps(tree, rows)
+            found = None if tree is None else steps(tree, rows)
         except NoSteps:
             return None
+        if found is not None:
+            self._recent.appendleft(found)
+        return found
 
     def place(self, count: int, fits: Callable[[int], bool]) -> int | None:
         """The first that fits; what was asked of others is not kept."""
@@ -93,13 +106,13 @@ def _proves(
     given: list[Term],
     clauses: list[Clause],
 ) -> bool:
-    """Whether what was found before still is a proof, if it was one: ranges of names
-    may be wider now.
+    """Whether what was found before, maybe for another question, is a proof; ranges of
+    names may be wider now.
     """
     try:
         if proof is not None:
             Replay(facts, given, clauses).refute(query, proof)
-    except (CertificateError, LookupError):
+    except (CertificateError, LookupError, TypeError, ValueError):
         return False
     return True
 

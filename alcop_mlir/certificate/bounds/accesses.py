@@ -75,6 +75,13 @@ class Bounds:
         """What was taken for granted."""
         return self.ways.assumed
 
+    def is_by_terms(self) -> bool:
+        """Whether it is shown first of one thread, which stands for all."""
+        if not self.accesses:
+            return False
+        every = self._every_thread()
+        return every is None or every.threads > _FEW
+
     def run(self) -> bool:
         """Whether all are."""
         if not self.accesses:

@@ -32,6 +32,7 @@ from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.errors import CertificateError
 
 UNKNOWN = -1
+_LARGE = 1 << 62
 _NOBODY_KNOWS = (-float("inf"), float("inf"))
 
 _IN_LOOP = re.compile(r"[nhu](\d+)(?:\..*)?")
@@ -171,7 +172,7 @@ class Facts:
             where = alike(where, holds) & alike(holds, where)
         own = {s: c for s, c in row.items() if s in self.own}
         lanes = self.lanes(own)
-        lanes, where = alike(lanes, where), alike(where, lanes)
+        lanes, where = np.broadcast_arrays(alike(lanes, where), alike(where, lanes))
         if not where.any():
             return terms.number(-1)
         return terms.minus(terms.number(int(lanes[where].max())), own)
@@ -180,18 +181,20 @@ class Facts:
         """A term of numbers of threads, in each."""
         key = terms.frozen(term)
         if key not in self._lanes:
-            found = np.full(1, term.get("", 0), object)
-            for symbol, factor in term.items():
-                if symbol:
-                    own = self.own[symbol].astype(object) * factor
-                    found = alike(found, own) + alike(own, found)
+            names = [s for s in term if s]
+            most = sum(abs(term[s]) * int(np.abs(self.own[s]).max()) for s in names)
+            kind = np.int64 if most + abs(term.get("", 0)) < _LARGE else object
+            found = np.full(1, term.get("", 0), kind)
+            for name in names:
+                own = self.own[name].astype(kind) * term[name]
+                found = alike(found, own) + alike(own, found)
             self._lanes[key] = found
         return self._lanes[key]
 
 
 def alike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Numbers of threads as often as another array has cases of all of them."""
-    return np.resize(one, len(other)) if len(one) < len(other) else one
+    return np.resize(one, len(other)) if 1 < len(one) < len(other) else one
 
 
 class Replay:
