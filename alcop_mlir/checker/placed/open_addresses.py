@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.moves import Moves
-from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
+from alcop_mlir.checker.placed.open_accesses import Indices
 from alcop_mlir.checker.placed.open_book import OpenBook, is_digit
-from alcop_mlir.checker.placed.open_questions import Way
+from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.tags import UNKNOWN, Element
 from alcop_mlir.checker.ptx.instructions import Instruction, integer
 
@@ -21,13 +20,13 @@ _MOST_STEP = 512  # of elements, that a turn adds
 
 
 class OpenAddresses(Addresses):
-    """Where the machine is; here: its way."""
+    """Where the machine is."""
 
     book: OpenBook
 
-    def __init__(self, *given: Any, accesses: Accesses, here: Callable[[], Way]):
+    def __init__(self, *given: Any, here: Here):
         super().__init__(*given)
-        self.accesses, self.here = accesses, here
+        self.accesses, self.here = here.accesses, here
 
     def count(self, ins: Instruction, array: str) -> int:
         """How many elements a load or a store accesses."""
@@ -39,7 +38,7 @@ class OpenAddresses(Addresses):
         """Bytes of global memory; of what is beyond the end of a sum nothing is known,
         unless nobody reads it.
         """
-        pc, way = self.machine.state.pc, self.here()
+        pc, way = self.machine.state.pc, self.here.way
         found = self.accesses.indices(pc, way)
         if found is None:
             return None
@@ -57,7 +56,7 @@ class OpenAddresses(Addresses):
 
     def copied(self, count: int) -> Tags | None:
         """What a copy leaves: all that is there, and 0 beyond the end of the sum."""
-        pc, way = self.machine.state.pc, self.here()
+        pc, way = self.machine.state.pc, self.here.way
         found, access = self.accesses.indices(pc, way), self.accesses.found.get(pc)
         if found is None or access is None or access.when != [[]]:
             return None

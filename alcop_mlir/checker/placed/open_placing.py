@@ -16,7 +16,7 @@ import numpy as np
 from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Term
-from alcop_mlir.checker.machine.arithmetic import Holds, Value, signed
+from alcop_mlir.checker.machine.arithmetic import Holds, Value
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
@@ -25,7 +25,7 @@ from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
 from alcop_mlir.checker.placed.open_book import OpenBook
 from alcop_mlir.checker.placed.open_cover import OpenCover
-from alcop_mlir.checker.placed.open_questions import Way
+from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
 from alcop_mlir.checker.placed.tags import (
@@ -63,11 +63,11 @@ class OpenPlacing(Placing):
         stops: Set[int],
     ):
         super().__init__(machine, flow, statement)
-        self.accesses = accesses
+        self.accesses, self.here = accesses, Here(machine, flow, accesses)
         self.rest: Rest | None = None
         self.apart = 0
         self.book = OpenBook(
-            statement, self.book.grain, self._is_nothing, self._is_ended
+            statement, self.book.grain, self.here.is_nothing, self.here.is_ended
         )
         self.cases = Cases(machine, flow, stops)
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
@@ -81,36 +81,13 @@ class OpenPlacing(Placing):
         key = machine.threads
         if key not in self._moves:
             here = machine, self.book, self.classes.blocks
-            ways = {"accesses": self.accesses, "here": lambda: self.way}
-            moves = OpenMoves(*here, addresses=OpenAddresses(*here, **ways))
+            moves = OpenMoves(*here, addresses=OpenAddresses(*here, here=self.here))
             self._moves[key] = machine, moves, Tiles(moves)
         self.machine, self.moves, self.tiles = self._moves[key]
+        self.here.machine = machine
         self.addresses = self.moves.addresses
 
-    # Facts.
-
-    @property
-    def way(self) -> Way:
-        """Where the machine is."""
-        state = self.machine.state
-        turns = {n: t[""] for n, t in state.data.turns.items()}
-        turns |= {f"n{head}": turn for head, turn in state.turns.items()}
-        told = dict(state.data.told)
-        return Way(self.flow.block[state.pc], self._edges(state), turns, told)
-
-    def _edges(self, state: State) -> tuple[tuple[int, int], ...]:
-        known, via = self.accesses.ways.edges, state.data.via
-        return tuple(sorted((b, p) for b, p in via.items() if (p, b) in known))
-
-    def _is_nothing(self, term: Term) -> bool:
-        return self.accesses.is_zero(term, self.way)
-
-    def _is_ended(self, upto: Term) -> bool:
-        """Whether no index along the sum is left."""
-        extent = self.accesses.extent(self.statement.reduced)
-        left = terms.plus(terms.minus(extent, upto), terms.number(-1))
-        turns = {n: terms.number(t) for n, t in self.way.turns.items()}
-        return self.accesses.never([[terms.replaced(left, turns)]], self.way)
+    # Instructions.
 
     def _execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         apart = self.rest is not None or self.machine.state.lanes is not None
@@ -125,12 +102,8 @@ class OpenPlacing(Placing):
 
     def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
         """What nobody knows of the thread that stands for all may be known here."""
-        told, name = self.machine.state.data.told, f"u{self.machine.state.pc}.0"
-        if name in self.accesses.unknown:
-            told.pop(name, None)
-            if isinstance(value, np.ndarray) and lanes.all():
-                width = self.machine.kernel.width(ins.results[0])
-                told[name] = signed(value, max(width, 8))
+        is_known = isinstance(value, np.ndarray) and bool(lanes.all())
+        self.here.tell(self.machine.state.pc, value if is_known else None)
         return value
 
     def split(self, state: State, symbol: str, by: int) -> bool:
@@ -254,7 +227,7 @@ class OpenPlacing(Placing):
         for array, term, index in data.stored:
             found.update(f"{array} {term}".encode() + index[0].tobytes())
         turns = sorted((n, t[""]) for n, t in data.turns.items())
-        found.update(f"{turns} {self._edges(state)}".encode())
+        found.update(f"{turns} {self.here.edges(state)}".encode())
         return found.digest()
 
     def matches(self, number: int, state: State) -> bool:
@@ -284,7 +257,7 @@ class OpenPlacing(Placing):
         if self.rest is not None or self.machine.state.lanes is None:
             return self.rest
         block = self.flow.block[self.machine.state.pc]
-        return Rest(self.way, [[]], self.flow.past(self.apart, block))
+        return Rest(self.here.way, [[]], self.flow.past(self.apart, block))
 
     # Threads that part ways.
 
@@ -306,7 +279,7 @@ class OpenPlacing(Placing):
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
-            self.rest = Rest(self.way, [[]], self.flow.past(first, one))
+            self.rest = Rest(self.here.way, [[]], self.flow.past(first, one))
             self._forget(state, unsure)
             here = {
                 n: t
@@ -317,7 +290,7 @@ class OpenPlacing(Placing):
             code = range(one, self.flow.stop[one])
             for pc in code:
                 state.pc, ins = pc, self.flow.code[pc]
-                state.data.told.pop(f"u{pc}.0", None)
+                self.here.tell(pc, None)
                 if ins.parts[0] != "bra":
                     self.execute(ins, active)
                     self._lose(state, ins)
@@ -370,12 +343,12 @@ class OpenPlacing(Placing):
 
     def unknown(self, state: State, ins: Instruction) -> None:
         """An instruction of which it is not known who executes it."""
-        state.data.told.pop(f"u{state.pc}.0", None)
+        self.here.tell(state.pc, None)
         access = self.accesses.found.get(state.pc)
         if ins.parts[0] != "st" or access is None or state.lanes is not None:
             super().unknown(state, ins)
             return
-        self.rest = Rest(self.way, access.rests)
+        self.rest = Rest(self.here.way, access.rests)
         active = self.machine.every if state.lanes is None else state.lanes
         self.execute(ins, active)
         self.rest = None
@@ -384,7 +357,7 @@ class OpenPlacing(Placing):
 
     def _put(self, ins: Instruction, tags: Tags, lanes: np.ndarray) -> None:
         """A store to an output: each result that is there, and nothing else."""
-        pc, way = self.machine.state.pc, self.way
+        pc, way = self.machine.state.pc, self.here.way
         found = self.accesses.indices(pc, way)
         if found is None:
             raise Misplaced("a store to what is not known")

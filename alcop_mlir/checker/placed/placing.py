@@ -232,12 +232,11 @@ class Placing:
 
     def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
         """Behind two arms."""
-        (a, b), found = (one.data, other.data), dict[str, Tags]()
-        for name in a.registers.keys() | b.registers.keys():
+        a, b = one.data, other.data
+        same = {n for n, t in a.registers.items() if b.registers.get(n) is t}
+        found = {name: a.registers[name] for name in same}
+        for name in (a.registers.keys() | b.registers.keys()) - same:
             first, second = a.registers.get(name), b.registers.get(name)
-            if first is second and first is not None:
-                found[name] = first
-                continue
             width = (first or second or NO_TAGS).number.shape[1]
             first = first or self.moves.of_number(one.registers.get(name), width)
             second = second or self.moves.of_number(other.registers.get(name), width)

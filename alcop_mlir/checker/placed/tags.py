@@ -368,7 +368,7 @@ def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
 
 def digest(every: Iterable[tuple[str, Tags]]) -> Any:
     """A hash of names and tags; of what several have once."""
-    found = hashlib.sha256()
+    parts: list[bytes] = []
     known: dict[int, int] = {}
     texts: dict[bytes, int] = {}
     for name, tags in every:
@@ -377,9 +377,9 @@ def digest(every: Iterable[tuple[str, Tags]]) -> Any:
             if id(one) not in known:
                 text = one.tobytes()
                 known[id(one)] = texts.setdefault(text, count)
-            found.update(f"{name} {one.shape} {known[id(one)]}\n".encode())
-            found.update(text if len(texts) > count else b"")
-    return found
+            parts.append(f"{name} {one.shape} {known[id(one)]}\n".encode())
+            parts.append(text if len(texts) > count else b"")
+    return hashlib.sha256(b"".join(parts))
 
 
 def is_same(one: Tags, other: Tags) -> bool:
