@@ -186,7 +186,7 @@ class OpenPlacing(Placing):
             turns = {n: t for n, t in data.turns.items() if n != name}
             state.data = replace(data, turns=turns)
         self.machine.state = state
-        known, _ = self.accesses.known(self.way)
+        known, _ = self.accesses.known(self.here.way)
         if known.is_void:  # no block leaves a loop after so many turns
             nobody = np.zeros_like(state.data.blocks)
             state.data = replace(state.data, blocks=nobody)
