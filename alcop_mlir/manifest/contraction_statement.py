@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Held, Operand
-from alcop_mlir.manifest.read_values import Reads, Split, loops_of
+from alcop_mlir.manifest.indices import Split, loops_of
+from alcop_mlir.manifest.read_values import Reads
 from alcop_mlir.manifest.stated_arrays import (
     Part,
     is_known,
@@ -149,7 +150,8 @@ class Contraction:
         for guesses in (False, True)[: 1 + self.guesses]:
             reads = Reads(self.held.fork(), self.arrays, guesses, self.turns)
             with suppress(Split):
-                if reads.reads(name, loops_of(loops)) and len(reads.read) == 1:
+                is_read = reads.reads(name, loops_of(loops)) and reads.has_parts()
+                if is_read and len(reads.read) == 1 and not reads.rows:
                     break
         else:
             return None

@@ -20,6 +20,7 @@ from alcop_mlir.manifest.promises import polynomial
 from alcop_mlir.polynomials import Polynomial, constant
 from alcop_mlir.reference.expressions import Operation
 from alcop_mlir.reference.steps import (
+    Concat,
     Einsum,
     Fold,
     Gather,
@@ -32,6 +33,7 @@ from alcop_mlir.reference.steps import (
     operand_maps,
 )
 
+_NOTHING: Mapping[str, str] = {}
 Array = Parameter | Intermediate | Constant
 Shape = tuple[Extent, ...]
 
@@ -123,6 +125,8 @@ class Values:
             return step.sizes
         if isinstance(step, Iota):
             return (step.size,)
+        if isinstance(step, Concat):
+            return self._of_concat(step)
         if isinstance(step, Einsum):
             names = (step.lhs, step.rhs)
         elif isinstance(step, Reduction | Fold):
@@ -139,11 +143,22 @@ class Values:
             return None
         return tuple(sizes[loop] for loop in out)
 
+    def _of_concat(self, step: Concat) -> Shape | None:
+        shapes = [self.shapes[name] for name in step.inputs if name in self.shapes]
+        each = [one[step.dimension] for one in shapes]
+        if len(shapes) < len(step.inputs) or not all(isinstance(n, int) for n in each):
+            return None
+        length = sum(n for n in each if isinstance(n, int))
+        at = step.dimension
+        return (*shapes[0][:at], length, *shapes[0][at + 1 :])
+
     def _dtype(self, step: Step) -> str:
         if isinstance(step, Einsum | Reduction):
             return step.dtype
         if isinstance(step, Reshape | Slice):
             return self.dtypes.get(step.source, "")
+        if isinstance(step, Concat):
+            return self.dtypes.get(step.inputs[0], "")
         if isinstance(step, Map):
             if isinstance(step.expression, Operation):
                 return step.expression.dtype
@@ -211,22 +226,29 @@ class Held:
         is_plain = not isinstance(one, Parameter) or one.strides is None
         return Operand(array, shape, loops) if is_plain or one.shape == shape else None
 
-    def holder(self, name: str, arrays: Collection[str], guesses: bool) -> str | None:
+    def holder(
+        self,
+        name: str,
+        arrays: Collection[str],
+        guesses: bool,
+        taken: Mapping[str, str] = _NOTHING,
+    ) -> str | None:
         """Which of the arrays holds a value; where one is guessed, it does from now on:
         the only one that may, of those of which it is not known.
+
+        taken: arrays that have been read as values, as several may hold either
         """
-        array = self._known(arrays).get(self.values.root(name))
-        if array is not None or not guesses or self.is_held(name):
-            return array
+        root = self.values.root(name)
+        every = [a for a in arrays if root in self._roots.get(a, ())]
+        every = [a for a in every if taken.get(a, root) == root] or every
+        if every or not guesses or self.is_held(name):
+            return every[0] if every else None
         open_ = (a for a in arrays if a in self._stored_to and a not in self._roots)
         every = [a for a in open_ if self.fits(a, name)]
         if len(every) != 1:
             return None
         self.store(every[0], (name,))
         return every[0]
-
-    def _known(self, arrays: Collection[str]) -> Mapping[str, str]:
-        return {root: array for array in arrays for root in self._roots.get(array, ())}
 
     def is_held(self, name: str) -> bool:
         """Whether any array holds a value."""

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Held, Operand
-from alcop_mlir.manifest.read_values import Linear, Reads, Split, element_of
-from alcop_mlir.reference.steps import Fold, Map, Reduction
+from alcop_mlir.manifest.indices import Linear, Split, element_of
+from alcop_mlir.manifest.read_values import Reads
+from alcop_mlir.reference.steps import Concat, Fold, Map, Reduction
 
 
 class Moved(NamedTuple):
@@ -80,7 +81,7 @@ def _stored(
     for step in held.values.function.reference:
         if made_of is not None and step.out not in made_of:
             continue
-        is_made = isinstance(step, Map | Reduction | Fold)
+        is_made = isinstance(step, Map | Reduction | Fold | Concat)
         if not is_made or not _is_for(held, array, step.out):
             continue
         if guesses and held.is_held(step.out):
@@ -111,7 +112,7 @@ def _made(
     while len(turns) < len(ascii_letters):
         reads = Reads(held.fork(), arrays, guesses, turns)
         try:
-            is_made = reads.reads(value, index, is_made=True)
+            is_made = reads.reads(value, index, is_made=True) and reads.has_parts()
         except Split as split:
             index, turns = split.loops(index, turns)
             continue

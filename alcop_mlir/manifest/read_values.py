@@ -1,21 +1,32 @@
 """Which elements of arrays an element of a reference's value is made of.
 
-An index is a sum of loops, each times a number: `32 * h + d` of a column that heads
-share. So values are followed through reshapes, transposes and parts of arrays, to those
-that arrays hold.
+Values are followed through reshapes, transposes and parts of arrays, to those that
+arrays hold.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from string import ascii_letters
-from typing import NamedTuple
 
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
 from alcop_mlir.manifest.held_values import Held, Operand, Shape
+from alcop_mlir.manifest.indices import (
+    Element,
+    Index,
+    Linear,
+    Split,
+    element_of,
+    is_known,
+    loops_alone,
+    numbers,
+    steps_of,
+    summed,
+)
 from alcop_mlir.reference.steps import (
+    Concat,
     Fold,
     Iota,
     Map,
@@ -28,66 +39,14 @@ from alcop_mlir.reference.steps import (
 _DEEPEST = 64  # steps from a value to the arrays that it is made of
 
 
-class Linear(NamedTuple):
-    """The sum of loops, each times its factor, and a number."""
-
-    factors: tuple[tuple[str, int], ...] = ()
-    first: int = 0
-
-    def times(self, factor: int, plus: int = 0) -> Linear:
-        """Each of it times a factor, and a number more."""
-        factors = tuple((loop, each * factor) for loop, each in self.factors)
-        return Linear(factors, self.first * factor + plus)
-
-
-Index = tuple[Linear, ...]  # of each dimension of a value
-
-
-class Split(Exception):
-    """A loop has to be two, of which the inner one has so many turns."""
-
-    def __init__(self, loop: str, turns: int):
-        super().__init__(loop)
-        self.loop, self.turns = loop, turns
-
-    def loops(
-        self, index: Index, turns: Mapping[str, Extent]
-    ) -> tuple[Index, dict[str, Extent]]:
-        """An index of two loops in its place, and how many turns all have."""
-        inner = next(one for one in ascii_letters if one not in turns)
-        several = int(str(turns[self.loop])) // self.turns
-        found = tuple(self._replaced(one, inner) for one in index)
-        return found, {**turns, self.loop: several, inner: self.turns}
-
-    def _replaced(self, one: Linear, inner: str) -> Linear:
-        found: list[tuple[str, int]] = []
-        for loop, each in one.factors:
-            is_mine = loop == self.loop
-            found.append((loop, each * self.turns if is_mine else each))
-            found += [(inner, each)] if is_mine else []
-        return Linear(tuple(found), one.first)
-
-
-class Element(NamedTuple):
-    """Of a value of that shape; by dimension, or counted through all of these."""
-
-    shape: Shape
-    dims: Index | None
-    flat: Linear | None
-
-
-def loops_of(loops: str) -> Index:
-    """An index that is a loop of each dimension."""
-    return tuple(Linear(((loop, 1),)) for loop in loops)
-
-
 class Reads:
     """Of one kernel's arrays, by loops of so many turns.
 
     guesses: whether an array of which nothing is known may hold what is asked first
     read:    arrays that values are made of, as long as each is read in one way
     own:     those of which one element is used, that of the same indices
-    rows:    those of which all elements along some loops are, as of a row's sum
+    rows:    those of which all elements along some loops are, as of a row's sum, or of
+             the parts that are put together along `part_loop`
     """
 
     def __init__(
@@ -103,6 +62,9 @@ class Reads:
         self.own: set[str] = set()
         self.rows: set[str] = set()
         self.row_loops = ""
+        self.part_loop = ""
+        self._taken: dict[str, str] = {}
+        self._firsts: dict[str, set[int]] = {}
         self._is_in_row = False
         self._known: set[tuple[str, Element, bool]] = set()
 
@@ -122,14 +84,43 @@ class Reads:
         element = element_of(shape, index)
         return self._steps(name, element, 0) if is_made else self._of(name, element, 0)
 
+    def has_parts(self) -> bool:
+        """Whether arrays that are read in several parts are so in all, along the loop
+        of these: then they are read in one way, with whole rows.
+        """
+        for array, firsts in self._firsts.items():
+            one, loop, every = self.read[array], self.part_loop, sorted(firsts)
+            steps = {b - a for a, b in pairwise(every)}
+            is_all = loop != "" and self.turns[loop] == len(every)
+            if not is_all or len(steps) != 1 or self.row_loops not in ("", loop):
+                return False
+            shape, loops = (*one.shape, len(every)), one.loops + loop
+            strides = (*_strides_of(one), *steps)
+            self.read[array] = Operand(array, shape, loops, strides, every[0])
+            self.own.discard(array)
+            self.rows.add(array)
+            self.row_loops = loop
+        return True
+
+    def _is_one_way(self, array: str, found: Operand) -> bool:
+        """Whether an array is read as before, or another part of it is."""
+        one = self.read.setdefault(array, found)
+        if one == found:
+            return True
+        if one.loops != found.loops or not is_known(one.shape):
+            return False
+        self._firsts.setdefault(array, {one.first}).add(found.first)
+        return _strides_of(one) == _strides_of(found)
+
     def _of(self, name: str, element: Element, depth: int) -> bool:
         key = name, element, self._is_in_row
         if key in self._known:
             return True
-        array = self.held.holder(name, self.arrays, self.guesses)
+        array = self.held.holder(name, self.arrays, self.guesses, self._taken)
         if array is not None:
+            self._taken.setdefault(array, self.held.values.root(name))
             found = self.operand(array, element)
-            is_read = found is not None and self.read.setdefault(array, found) == found
+            is_read = found is not None and self._is_one_way(array, found)
             (self.rows if self._is_in_row else self.own).add(array)
         elif depth > _DEEPEST or name in self.held.values.arrays:
             return False
@@ -148,6 +139,8 @@ class Reads:
             return self._inputs(step, element, depth + 1)
         if isinstance(step, Reduction | Fold):
             return self._reduced(step, element, depth + 1)
+        if isinstance(step, Concat):
+            return self._put_together(step, element, depth + 1)
         source = getattr(step, "source", None)
         shape = None if source is None else values.shapes.get(source)
         if source is None or shape is None:
@@ -241,13 +234,34 @@ class Reads:
         )
         return self._of(source, element_of(shape, found), depth)
 
+    def _put_together(self, step: Concat, element: Element, depth: int) -> bool:
+        """Of parts that are as long as each other: what each is made of."""
+        index, at = self._index(element), step.dimension
+        shapes = {self.held.values.shapes.get(name) for name in step.inputs}
+        (shape,) = shapes if len(shapes) == 1 else (None,)
+        if index is None or shape is None or not is_known(shape):
+            return False
+        length, found = numbers(shape)[at], dict(index[at].factors)
+        for loop, each in index[at].factors:
+            inside = int(str(self.turns[loop])) * each
+            if each < length < inside and not length % each:
+                raise Split(loop, length // each)
+        parts = [loop for loop, each in found.items() if each >= length]
+        if index[at].first or len(parts) != 1 or found.pop(parts[0]) != length:
+            return False
+        if self.part_loop not in ("", parts[0]):
+            return False
+        self.part_loop = parts[0]
+        inner = (*index[:at], Linear(tuple(found.items())), *index[at + 1 :])
+        return all(self._of(n, element_of(shape, inner), depth) for n in step.inputs)
+
     def _index(self, element: Element) -> Index | None:
         """By dimension; raises Split where a loop goes through parts of several."""
         if element.dims is not None or element.flat is None:
             return element.dims
         factors, rest = dict(element.flat.factors), element.flat.first
         found: list[Linear] = []
-        for step in _steps_of(element.shape):
+        for step in steps_of(element.shape):
             mine: list[tuple[str, int]] = []
             for loop, each in [*factors.items()]:
                 turns = self.turns[loop]
@@ -269,18 +283,18 @@ class Reads:
             one.first + sum(c * (int(str(self.turns[n])) - 1) for n, c in one.factors)
             for one in index
         ]
-        return all(a < b for a, b in zip(last, _numbers(shape), strict=True))
+        return all(a < b for a, b in zip(last, numbers(shape), strict=True))
 
     def operand(self, array: str, element: Element) -> Operand | None:
         """An array that holds a value, as its element is read there."""
         one, (shape, index, flat) = self.held.values.arrays[array], element
         own = one.strides if isinstance(one, Parameter) else None
-        loops = _plain(index) if one.shape == shape or own is None else None
+        loops = loops_alone(index) if one.shape == shape or own is None else None
         if loops is not None and (flat is None or own is not None):
             return Operand(array, shape, loops)
         if own is not None:
-            is_same = index is not None and one.shape == shape and _is_known(own)
-            flat = _summed(index or (), _numbers(own)) if is_same else None
+            is_same = index is not None and one.shape == shape and is_known(own)
+            flat = summed(index or (), numbers(own)) if is_same else None
         return None if flat is None else self._stepped(array, flat)
 
     def _stepped(self, array: str, flat: Linear) -> Operand:
@@ -289,7 +303,7 @@ class Reads:
         loops = "".join(loop for loop, _ in factors)
         shape = tuple(self.turns[loop] for loop in loops)
         steps = tuple(each for _, each in factors)
-        if flat.first == 0 and list(steps) == _steps_of(shape):
+        if flat.first == 0 and list(steps) == steps_of(shape):
             return Operand(array, shape, loops)
         return Operand(array, shape, loops, steps, flat.first)
 
@@ -302,42 +316,8 @@ def _is_in_order(own: str, shape: Shape, out: str, other: Shape) -> bool:
         [(loop, n) for loop, n in zip(loops, sizes, strict=False) if n != 1]
         for loops, sizes in ((own, shape), (out, other))
     )
-    return one == two and _is_known(shape) and _is_known(other)
+    return one == two and is_known(shape) and is_known(other)
 
 
-def _plain(index: Index | None) -> str | None:
-    """The loops of an index that is one of each dimension."""
-    if index is None or any(i.first or len(i.factors) != 1 for i in index):
-        return None
-    loops = "".join(loop for i in index for loop, _ in i.factors)
-    is_plain = all(c == 1 for i in index for _, c in i.factors)
-    return loops if is_plain and len({*loops}) == len(loops) else None
-
-
-def element_of(shape: Shape, index: Index) -> Element:
-    """The element of a value with an index for each dimension."""
-    known = _is_known(shape)
-    return Element(shape, index, _summed(index, _steps_of(shape)) if known else None)
-
-
-def _is_known(shape: Shape) -> bool:
-    return all(isinstance(one, int) for one in shape)
-
-
-def _numbers(shape: Shape) -> list[int]:
-    return [int(str(one)) for one in shape]
-
-
-def _steps_of(shape: Shape) -> list[int]:
-    numbers = _numbers(shape)
-    return [math.prod(numbers[n + 1 :]) for n in range(len(numbers))]
-
-
-def _summed(index: Index, steps: list[int]) -> Linear:
-    factors: dict[str, int] = {}
-    first = 0
-    for one, step in zip(index, steps, strict=True):
-        first += one.first * step
-        for loop, each in one.factors:
-            factors[loop] = factors.get(loop, 0) + each * step
-    return Linear(tuple(sorted(factors.items())), first)
+def _strides_of(operand: Operand) -> tuple[int, ...]:
+    return operand.strides or tuple(steps_of(operand.shape))

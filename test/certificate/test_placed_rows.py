@@ -144,3 +144,37 @@ def test_other_rows_are_refused(path: tuple[object, ...], value: object) -> None
     assert found is not None
     with pytest.raises(CertificateError):
         check(CENTRED.ptx, restated(found, path, value))
+
+
+LAYER = Case(
+    "llama", Path("test/models/fixtures/llama_step_f16.mlir").read_text("utf-8")
+)
+
+
+def _turned(old: str, new: str) -> bool:
+    """Whether the kernel is placed that turns halves of a row by angles, and puts them
+    together.
+    """
+    (code,) = LAYER.bundle.code.values()
+    text = code.ptx.replace(" \t", " ").replace(old, new)
+    return verdict(LAYER, text, "main_map_7").is_placed
+
+
+def test_parts_that_are_put_together_are_placed() -> None:
+    assert _turned("", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ld.global.b16 %rs2, [%rd24+16];", "ld.global.b16 %rs2, [%rd24];"),
+        ("and.b64 %rd14, %rd9, 119;", "and.b64 %rd14, %rd9, 118;"),  # another element
+        ("and.b64 %rd12, %rd9, 48;", "and.b64 %rd12, %rd9, 32;"),  # of another head
+        ("bfe.u64 %rd11, %rd9, 3, 1;", "bfe.u64 %rd11, %rd9, 4, 1;"),
+        ("sub.rn.f32 %r11, %r9, %r8;", "mov.b32 %r11, %r9;"),  # one half only
+        ("mul.rn.f32 %r8, %r3, %r6;", "mov.b32 %r8, %r6;"),  # without one angle
+        ("st.global.b32 [%rd31], %r14;", "st.global.b32 [%rd31+4], %r14;"),
+    ],
+)
+def test_other_parts_are_not_placed(old: str, new: str) -> None:
+    assert not _turned(old, new)

@@ -100,7 +100,9 @@ def stored(
     if part is None or not part.is_of_row:
         return UNKNOWN, at
     used = whole_rows(book.statement, part.reads or ())
-    return _numbered(book, part._replace(reads=None, own=used), size)
+    rows = {n: o for n, o in loops.items() if n in book.columns.extents}  # all of it
+    part = part._replace(loops={**part.loops, **rows}, reads=None, own=used)
+    return _numbered(book, part, size)
 
 
 def _part(book: Book, number: int, at: np.ndarray) -> _Part | None:
@@ -196,13 +198,25 @@ def _folded(book: Book, parts: list[_Part]) -> _Part | None:
 def _united(book: Book, parts: list[_Part]) -> _Part | None:
     first, *rest = parts
     for one in rest:
-        if one.reads != first.reads or not _is_one_row(book, one, first):
+        if not _is_alike(book, one, first) or not _is_one_row(book, one, first):
             return None
         sets = book.columns.both(first.sets, one.sets)
         if sets is None:
             return None
-        first = first._replace(sets=sets)
+        reads = (first.reads or frozenset()) | (one.reads or frozenset())
+        first = first._replace(sets=sets, reads=reads)
     return first
+
+
+def _is_alike(book: Book, one: _Part, other: _Part) -> bool:
+    """Whether elements of two folds have used the same arrays, of those with rows."""
+    rows, arrays = {*book.statement.row_loops}, book.statement.arrays
+    every = ({*(part.reads or ())} for part in (one, other))
+    first, second = (
+        {n for n in names if n[:1] == "/" or not rows.isdisjoint(arrays[n].strides)}
+        for names in every
+    )
+    return first == second
 
 
 def _of_row(book: Book, part: _Part) -> _Part:
