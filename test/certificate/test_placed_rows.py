@@ -151,17 +151,35 @@ LAYER = Case(
 )
 
 
-def _turned(old: str, new: str) -> bool:
+def _turned(old: str, new: str, name: str = "main_map_7") -> bool:
     """Whether the kernel is placed that turns halves of a row by angles, and puts them
     together.
     """
     (code,) = LAYER.bundle.code.values()
     text = code.ptx.replace(" \t", " ").replace(old, new)
-    return verdict(LAYER, text, "main_map_7").is_placed
+    return verdict(LAYER, text, name).is_placed
 
 
 def test_parts_that_are_put_together_are_placed() -> None:
     assert _turned("", "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ld.global.b16 %rs5, [%rd33+16];", "ld.global.b16 %rs5, [%rd33];"),
+        ("add.s64 %rd36, %rd11, %rd34;", "add.s64 %rd36, %rd9, %rd34;"),  # no sines
+        ("and.b64 %rd28, %rd15, 64;", "and.b64 %rd28, %rd15, 0;"),  # another sequence
+        ("bfe.u64 %rd16, %rd13, 4, 5;", "bfe.u64 %rd16, %rd13, 5, 5;"),
+        ("selp.b16 %rs7, %rs6, %rs3, %p1;", "mov.b16 %rs7, %rs6;"),  # without the rest
+        ("sub.rn.f32 %r14, %r12, %r11;", "mov.b32 %r14, %r12;"),
+        ("st.global.b16 [%rd38], %rs7;", "st.global.b16 [%rd38+2], %rs7;"),
+    ],
+)
+def test_parts_that_more_elements_share(old: str, new: str) -> None:
+    """All places of a cache: rows have no index along these."""
+    assert _turned("", "", "main_map_4")
+    assert not _turned(old, new, "main_map_4")
 
 
 @pytest.mark.parametrize(

@@ -49,17 +49,20 @@ class Result(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Elements of a row, the first of which is `term` plus a number; see `Rows`.
+    """Elements of a row, or one that has not all loops, `term` plus a number; see
+    `rows`.
 
-    reads: arrays of which each of these has used an element
+    reads: arrays of which each of these has used an element; None: it is no fold
     own:   arrays of which an element has been used beside, at the index itself; None:
            there is no such index
+    loops: those that it has an index for
     """
 
     term: Frozen
     size: int
-    reads: frozenset[str]
+    reads: frozenset[str] | None
     own: frozenset[str] | None
+    loops: tuple[str, ...]
 
 
 Kind = Element | Result | Fold
