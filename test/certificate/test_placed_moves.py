@@ -166,6 +166,7 @@ _NEIGHBOUR = "shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;"
     "changes",
     [
         {"abs.f32 %r7, %r1;": "abs.f32 %r7, %r3;"},  # decides which way one goes
+        {"setp.gt.f32 %p1, %r7, 0f47CE4780;": "setp.gt.f32 %p1, %r7, %r3;"},
         {"fma.rn.f32 %r11, %r8, 0f26F72CED, %r10;": "mov.b32 %r11, %r3;"},
         {"fma.rn.f32 %r11, %r8, 0f26F72CED, %r10;": "mov.b32 %r8, %r3;"},
         {"neg.f32 %r23, %r20;": "mov.b32 %r23, %r3;"},

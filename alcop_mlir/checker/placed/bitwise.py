@@ -94,7 +94,7 @@ def in_part(book: Book, tags: Tags, size: int) -> Whole:
     """Elements of so many bytes; those of fewer count, where the rest are numbers."""
     found = book.whole(tags, size)
     unknown = found.number == UNKNOWN
-    if not unknown.any():
+    if not unknown.any() or size <= book.grain:
         return found
     number, at = found.number.copy(), found.at.copy()
     each = (len(tags.number), -1, size // book.grain)
