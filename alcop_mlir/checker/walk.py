@@ -53,8 +53,8 @@ class Walk:
 
     def _run(self, state: State, start: State) -> None:
         is_first = state is start and state.pc != 0
-        if self.machine.placing is not None:
-            self.machine = self.machine.placing.machine_of(state)
+        if state.cases != self.machine.cases and self.machine.placing is not None:
+            self.machine = self.machine.placing.cases.machine_of(state)
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
                 self._end(state)
@@ -130,9 +130,10 @@ class Walk:
         if state.lanes is not None:
             return
         placing = self.machine.placing
+        cases = None if placing is None else placing.cases
         for symbol, by in self.machine.open_symbols(ins).items():
-            if placing is not None and placing.split(state, symbol, by):
-                self.machine = placing.machine_of(state)
+            if cases is not None and cases.split(state, symbol, by):
+                self.machine = cases.machine_of(state)
                 self.machine.state = state
                 continue
             first, before = state.residues.get(symbol, (0, 1))

@@ -43,7 +43,11 @@ class State:
 
 
 class Results(Protocol):
-    """What follows results on the ways of a check: see `Placing`."""
+    """What follows results on the ways of a check: see `Placing`; cases: residues that
+    are gone through at once (`placed.cases`), or None
+    """
+
+    cases: Any
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """An instruction, before registers change."""
@@ -55,14 +59,6 @@ class Results(Protocol):
 
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""
-        ...
-
-    def split(self, state: State, symbol: str, by: int) -> bool:
-        """Whether residues of a symbol are told apart as cases of one way."""
-        ...
-
-    def machine_of(self, state: State) -> Any:
-        """The machine whose threads are those of all cases."""
         ...
 
     def narrow(self, state: State, clause: Clause) -> None:

@@ -9,7 +9,7 @@ shared memory is there once for each case, and so is what a block stores.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,26 @@ _MOST_LANES = 1 << 13
 
 
 class Cases:
-    """Of one machine; stops: where states are listed."""
+    """Of one machine; stops: where states are listed; go: to another machine."""
 
-    def __init__(self, machine: Machine, flow: Flow, stops: Set[int]):
-        self.first, self.flow, self.stops = machine, flow, stops
+    def __init__(
+        self,
+        machine: Machine,
+        flow: Flow,
+        stops: Set[int],
+        go: Callable[[Machine], None],
+    ):
+        self.first, self.flow, self.stops, self.go = machine, flow, stops, go
         self._machines = {1: machine}
         self._are_free: dict[int, bool] = {}  # by block
 
-    def machine(self, count: int) -> Machine:
-        """That of so many cases."""
+    def machine_of(self, state: State) -> Machine:
+        """The machine whose threads are those of all cases, which goes from here on."""
+        machine = self._machine(state.cases)
+        self.go(machine)
+        return machine
+
+    def _machine(self, count: int) -> Machine:
         if count not in self._machines:
             self._machines[count] = self.first.in_cases(count)
         return self._machines[count]
@@ -48,7 +59,7 @@ class Cases:
         if not self._is_free(self.flow.block[state.pc]):
             return False
         state.cases *= many
-        machine = self.machine(state.cases)
+        machine = self._machine(state.cases)
         start = np.resize(start, machine.threads // many)
         for name, (residue, modulo) in state.residues.items():
             if isinstance(residue, np.ndarray):
@@ -106,12 +117,13 @@ class Cases:
         }
         data.stored = tuple((a, t, i * many) for a, t, i in data.stored)
 
-    def parts(
-        self, index: np.ndarray, lanes: np.ndarray, count: int
-    ) -> tuple[np.ndarray, ...]:
+    def parts(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
         """Numbers of these threads, by case."""
-        case = np.flatnonzero(lanes) // self.first.threads
-        return tuple(index[case == one].ravel() for one in range(count))
+        case, threads = np.flatnonzero(lanes), self.first.threads
+        return tuple(
+            index[case // threads == one].ravel()
+            for one in range(len(lanes) // threads)
+        )
 
 
 def _repeated(value: Value, many: int) -> Value:

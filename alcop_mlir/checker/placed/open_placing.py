@@ -69,7 +69,7 @@ class OpenPlacing(Placing):
         self.book = OpenBook(
             statement, self.book.grain, self.here.is_nothing, self.here.is_ended
         )
-        self.cases = Cases(machine, flow, stops)
+        self.cases = Cases(machine, flow, stops, self._go)
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
         self._go(machine)
         self._key: tuple[Held, bytes] = Held(), b""
@@ -105,15 +105,6 @@ class OpenPlacing(Placing):
         is_known = isinstance(value, np.ndarray) and bool(lanes.all())
         self.here.tell(self.machine.state.pc, value if is_known else None)
         return value
-
-    def split(self, state: State, symbol: str, by: int) -> bool:
-        """Whether residues of a symbol are told apart as cases of one way."""
-        return self.cases.split(state, symbol, by)
-
-    def machine_of(self, state: State) -> Machine:
-        """The machine whose threads are those of all cases."""
-        self._go(self.cases.machine(state.cases))
-        return self.machine
 
     def narrow(self, state: State, clause: Clause) -> None:
         """All blocks go all ways."""
@@ -372,9 +363,6 @@ class OpenPlacing(Placing):
             raise Misplaced(f"elements of {array} beyond its end")
         size = self.statement.arrays[array].bytes
         super()._put(ins, self.sums.results(tags, indices, size), lanes)
-
-    def _by_case(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
-        return self.cases.parts(index, lanes, self.machine.state.cases)
 
     def end(self, state: State) -> None:
         """All threads end."""

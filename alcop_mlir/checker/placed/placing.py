@@ -23,6 +23,7 @@ from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, numbered
+from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.rows import stored
@@ -61,7 +62,10 @@ class Placing:
     """Of one check.
 
     first: by listed state, and blocks, the tags that came first
+    cases: residues that are gone through at once, if they may be
     """
+
+    cases: Cases | None = None
 
     def __init__(self, machine: Machine, flow: Flow, statement: Statement):
         self.machine, self.flow, self.statement = machine, flow, statement
@@ -181,11 +185,8 @@ class Placing:
             raise Misplaced(f"it is not known what is stored to {kind.array}")
         term, index = placed(self.book, kind.array, result, at, loops)
         data = self.machine.state.data
-        data.stored = (*data.stored, (kind.array, term, self._by_case(index, lanes)))
-
-    def _by_case(self, index: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Numbers of these threads, case by case."""
-        return (index.ravel(),)
+        each = self.cases and self.cases.parts(index, lanes)
+        data.stored = (*data.stored, (kind.array, term, each or (index.ravel(),)))
 
     # Ways.
 
@@ -196,14 +197,6 @@ class Placing:
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""
         return self.classes.tell(state, ins, is_skipped)
-
-    def split(self, state: State, symbol: str, by: int) -> bool:
-        """Whether residues of a symbol are told apart as cases of one way."""
-        return False
-
-    def machine_of(self, state: State) -> Machine:
-        """The machine whose threads are those of all cases."""
-        return self.machine
 
     def narrow(self, state: State, clause: Clause) -> None:
         """What is assumed on a way holds for some blocks."""
@@ -233,9 +226,8 @@ class Placing:
     def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
         """Behind two arms."""
         a, b = one.data, other.data
-        same = {n for n, t in a.registers.items() if b.registers.get(n) is t}
-        found = {name: a.registers[name] for name in same}
-        for name in (a.registers.keys() | b.registers.keys()) - same:
+        found = {n: t for n, t in a.registers.items() if b.registers.get(n) is t}
+        for name in (a.registers.keys() | b.registers.keys()) - found.keys():
             first, second = a.registers.get(name), b.registers.get(name)
             width = (first or second or NO_TAGS).number.shape[1]
             first = first or self.moves.of_number(one.registers.get(name), width)
