@@ -276,12 +276,19 @@ CASES = (
     Case("attention", plain_attention(Attention(1, 512, 32))),
 )
 # Extents that tiles do not divide, by copies and element by element; K in parts; a
-# raster whose last group is smaller; K that ends inside of a tile, in a loop.
+# raster whose last group is smaller, also of open sizes; K that ends inside of a tile,
+# in a loop.
 EDGES = (
     Case("edges 2,1", _Matmul(65, 72, 40).text(), f"{_TILES}2,1"),
     Case("single elements 2,1", _Matmul(33, 71, 40).text(), f"{_TILES}2,1"),
     Case("split K 2,1", _Matmul(64, 64, 256).text(), f"{_TILES}2,1 split_k=4"),
     Case("raster 2,1", _Matmul(160, 96, 64).text(), f"{_SMALL}2,1 raster=4"),
+    Case(
+        "open raster 2,1",
+        _Matmul("?", "?", "?").text(),
+        f"{_SMALL}2,1 raster=4",
+        ((32, 104, 160), (72, 40, 32), (160, 64, 96)),
+    ),
     Case("turns 1,1", _Matmul(64, 64, 712).text(), f"{_SMALL}1,1"),
     Case("single turns 3,1", _Matmul(40, 65, 643).text(), f"{_SMALL}3,1"),
 )
