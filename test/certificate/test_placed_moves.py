@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from placed_cases import assert_misplaced, assert_proven, restated, verdict
 
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.ptx.flow import Flow, numbers
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -190,3 +193,51 @@ def test_an_element_that_nothing_uses_is_none() -> None:
     text = COSINES.ptx.replace(" \t", " ")
     old = "ld.global.b32 %r2, [%rd10];"
     assert verdict(COSINES, text.replace(old, f"{old} {_NEIGHBOUR}")).is_placed
+
+
+MASK = Case(
+    "a mask",
+    """
+func.func @f(%C: memref<32x32xf32>) {
+  %low = arith.constant -1.0 : f32
+  %zero = arith.constant 0.0 : f32
+  linalg.generic {
+      indexing_maps = [affine_map<(m, n) -> (m, n)>],
+      iterator_types = ["parallel", "parallel"]}
+      outs(%C : memref<32x32xf32>) {
+    ^bb0(%c: f32):
+      %m = linalg.index 0 : index
+      %n = linalg.index 1 : index
+      %test = arith.cmpi ugt, %n, %m : index
+      %sum = arith.select %test, %low, %zero : f32
+      linalg.yield %sum : f32
+  }
+  return
+}""",
+)
+
+
+def test_numbers_are_made_of_no_array() -> None:
+    assert_proven(MASK)
+    assert numbers(Flow(read_kernel(MASK.ptx, "f")))
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [
+        "ld.global.b32 {0}, [{1}];",
+        "ld.global.nc.b32 {0}, [{1}];",
+        "ldu.global.b32 {0}, [{1}];",
+        "atom.global.add.u32 {0}, [{1}], 0;",
+        "tex.1d.v4.f32.s32 {{{0}, {0}, {0}, {0}}}, [{1}, {{{0}}}];",
+        "call ({0}), other;",
+    ],
+)
+def test_what_memory_gives_is_no_number(reads: str) -> None:
+    text = MASK.ptx.replace(" \t", " ")
+    found = re.search(r"st\.global\.b32 \[(%rd\d+)\], (%r\d+);", text)
+    assert found is not None
+    line = reads.format(found[2], found[1])
+    changed = text.replace(found[0], f"{line} {found[0]}")
+    assert found[2] not in numbers(Flow(read_kernel(changed, "f")))
+    assert not verdict(MASK, changed).is_placed

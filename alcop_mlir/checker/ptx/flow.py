@@ -19,6 +19,8 @@ from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 _LOADS = ("ld", "ldmatrix")
+_ACCESSES = (*_LOADS, "st", "stmatrix", "cp")  # that leave nothing, but for loads
+_CALLS = ("call", "brx")
 
 
 @dataclass(frozen=True)
@@ -248,10 +250,16 @@ def carriers(flow: Flow) -> set[str]:
 
 
 def numbers(flow: Flow) -> frozenset[str]:
-    """Registers that hold nothing of memory; none where that decides what runs."""
+    """Registers that hold nothing of memory; none where that decides what runs, or
+    other instructions than loads may read it.
+    """
     carried = carriers(flow)
     if any(i.guard.lstrip("!") in carried for i in flow.code if i.guard):
         return frozenset()
+    for ins in flow.code:
+        is_memory = any(operand.startswith("[") for operand in ins.operands)
+        if ins.parts[0] in _CALLS or (is_memory and ins.parts[0] not in _ACCESSES):
+            return frozenset()
     written = {name for ins in flow.code for name in ins.results}
     return frozenset(written - carried)
 
