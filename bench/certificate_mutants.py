@@ -57,8 +57,9 @@ def every_mutant(ptx: str, entry: str) -> Iterator[Mutant]:
     first = next(n for n, line in enumerate(lines) if f".entry {entry}(" in line)
     rest = (n for n in range(first + 1, len(lines)) if ".entry" in lines[n])
     end = next(rest, len(lines))
-    # What comes after the last access is arithmetic on results.
-    end = 1 + max(n for n in range(first, end) if _is_access(lines[n]))
+    # What comes after the last access of shared memory is arithmetic on results.
+    accesses = (n for n in range(first, end) if _is_access(lines[n]))
+    end = 1 + max(accesses, default=end - 1)
     for number in range(first, end):
         for kind, new in changes(lines[number]):
             text = "\n".join([*lines[:number], new, *lines[number + 1 :]])
