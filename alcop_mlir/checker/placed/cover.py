@@ -87,13 +87,16 @@ class Cover:
         """None: what each block has stored is no box, but inside."""
         mine = [(term, index[0]) for name, term, index in stored if name == array]
         mine = [(term, index) for term, index in mine if index.size]
-        if len({term for term, _ in mine}) != 1:
-            if mine:
-                raise Misplaced(f"stores to {array}")
+        if not mine:
             return Boxes(np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
-        index = np.unique(np.concatenate([i for _, i in mine]))
-        kind = Result(terms.frozen(dict(mine[0][0])), 1, (), frozenset())
         self.book.origins.go(blocks)
+        first = mine[0][0]
+        less = [self.book.origins.shift(term, first) for term, _ in mine]
+        if None in less:
+            raise Misplaced(f"stores to {array}")
+        every = [i + by for (_, i), by in zip(mine, less, strict=True) if by is not None]
+        index = np.unique(np.concatenate(every))
+        kind = Result(terms.frozen(dict(first)), 1, (), frozenset())
         loops, here = self.book.loops(kind, index), blocks.ravel()
         starts, lengths = [], []
         for loop, (own, number) in loops.items():

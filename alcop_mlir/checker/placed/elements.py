@@ -128,9 +128,9 @@ def _together(book: Book, given: _Given) -> _Found:
         assert isinstance(other, Element | Result)
         for loop, (term, value) in book.loops(other, index).items():
             own, mine = loops.get(loop, ({}, None))
-            if mine is None or terms.frozen(own) != terms.frozen(term):
-                return UNKNOWN, 0
-            if not np.array_equal(mine, value):
+            frozen = terms.frozen(own), terms.frozen(term)
+            less = None if mine is None else book.origins.shift(*frozen)
+            if less is None or not np.array_equal(mine + less, value):
                 return UNKNOWN, 0
         more = other.reads if isinstance(other, Result) else {other.array}
         if isinstance(other, Result) and _after(book, other, number) == UNKNOWN:

@@ -116,7 +116,10 @@ class Origins:
 
     def shift(self, one: Frozen, other: Frozen) -> int | None:
         """By how much one term is more than another, where that is a number here."""
-        less = self.values(terms.minus(dict(one), dict(other)))[self.here]
+        found = {s: c for s, c in terms.minus(dict(one), dict(other)).items() if c}
+        if any(map(is_turn, found)):
+            return None
+        less = self.values(found)[self.here]
         return int(less[0]) if less.size and (less == less[0]).all() else None
 
     def is_zero(self, term: Term) -> bool:
