@@ -15,12 +15,16 @@ from typing import Any
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.steps import NoSteps, Row, steps
 from alcop_mlir.certificate.turns import Turns, encoded
+from alcop_mlir.certificate.windows.columns import Recorded
 from alcop_mlir.certificate.witnesses import Search
 from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.form.certificate import read_certificate
+from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import UNKNOWN, Answers, Facts, Replay
 from alcop_mlir.checker.logic.terms import Clause, Term
+from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError
 
 _MOST_RECENT = 6  # proofs that are tried before a search
@@ -30,11 +34,17 @@ class Found(Answers):
     """Answers that are searched for; each proof is kept once, and tried again: what is
     asked of one access is mostly proven as what was asked of the one before.
 
-    known: what was found before, by question
+    known:   what was found before, by question
+    windows: makes what all threads access of arrays that windows are moved over
     """
 
-    def __init__(self, known: dict[Any, Any] | None = None) -> None:
+    def __init__(
+        self,
+        known: dict[Any, Any] | None = None,
+        windows: Callable[[], Recorded] | None = None,
+    ) -> None:
         super().__init__([], [], [])
+        self._windows, self._recorded = windows, None
         self._known: dict[Any, Any] = {} if known is None else known
         self._numbers: dict[str, int] = {}
         self._vain: set[Any] = set()
@@ -98,6 +108,18 @@ class Found(Answers):
             self._searched = Turns(ways, Found(self._known))
         return self.turns.setdefault(head, encoded(self._searched.found[head]))
 
+    def columns(self, pc: int) -> Any:
+        """What the other operand's are in the same step of the kernel."""
+        if self._recorded is None:
+            assert self._windows is not None
+            self._recorded = self._windows()
+        return self.gathers.setdefault(pc, self._recorded.columns(pc))
+
+
+def _listed(columns: list[Any]) -> list[Any]:
+    *numbers, turns = columns
+    return [*numbers, {str(head): step for head, step in turns.items()}]
+
 
 def _proves(
     proof: Any,
@@ -126,7 +148,13 @@ def answered(
 
     Raises CertificateError where the checker does not accept it.
     """
-    found = Found(known)
+
+    def windows() -> Recorded:
+        given = read_certificate(certificate, Answers([], [], []))
+        assert isinstance(given.placed, Statement)
+        return Recorded(read_kernel(ptx, given.entry), given, given.placed)
+
+    found = Found(known, windows)
     met = check(ptx, certificate, found)
     numbers = {number: place for place, number in enumerate(met)}
     answers = {
@@ -134,6 +162,7 @@ def answered(
         "asked": found.asked,
         "places": [numbers[one] for one in found.places],
         "turns": {str(head): turn for head, turn in found.turns.items()},
+        "gathers": {str(pc): _listed(one) for pc, one in found.gathers.items()},
     }
     heads = [certificate["heads"][number] for number in met]
     return sealed({**certificate, "heads": heads, "answers": answers})

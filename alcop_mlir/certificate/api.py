@@ -105,6 +105,7 @@ def certify(
     requirements: Mapping[str, Requirement] | None = None,
     seconds: float = SECONDS,
     follows_sources: bool = True,
+    has_windows: bool = False,
 ) -> Report:
     """The verdict on one entry of the PTX text.
 
@@ -115,6 +116,8 @@ def certify(
                     blocks, as %ctaid.z
 
     follows_sources: whether to show too that each load reads the tile of its turn
+    has_windows:     whether turns are to be told apart without that: of windows no
+                     turn adds the same to addresses
 
     Raises EmulationError where the text is not PTX, ConfigError for an entry,
     parameter or number of threads that it does not have.
@@ -131,9 +134,11 @@ def certify(
         begun = time.process_time()
         proof = prove(*task, seconds)
         spent = time.process_time() - begun
-        if follows_sources:
-            left = min(seconds - spent, 2 * spent + 1)
-            proof = _steady_proof(task, left, proof) or proof
+        left = min(seconds - spent, 2 * spent + 1)
+        if has_windows:
+            proof = _proof_of_turns(task, left, proof, False) or proof
+        elif follows_sources:
+            proof = _proof_of_turns(task, left, proof, True) or proof
     except Alarm as alarm:
         taken = time.perf_counter() - start
         return Report(kernel.name, "not proven", taken, alarm.finding)
@@ -163,7 +168,7 @@ def certify(
     )
 
 
-def _steady_proof(
+def _proof_of_turns(
     task: tuple[
         Module,
         PtxKernel,
@@ -174,15 +179,16 @@ def _steady_proof(
     ],
     seconds: float,
     known: Proof,
+    follows_sources: bool,
 ) -> Proof | None:
     """A proof that says too that each load reads the tile of its turn, if there is one:
     more states have to be told apart for it, and it may fail where the other holds.
     """
     try:
-        proof = prove(*task, seconds, known)
+        proof = prove(*task, seconds, known, follows_sources)
     except (Alarm, Outside):
         return None
-    return None if proof.steady is None else proof
+    return None if follows_sources and proof.steady is None else proof
 
 
 @lru_cache(maxsize=2)

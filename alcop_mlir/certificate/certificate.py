@@ -23,7 +23,7 @@ from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symb
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.values import Exact, Spread, Truth, Uniform
 
-SCHEMA = 5
+SCHEMA = 6
 
 
 def certificate(
@@ -61,7 +61,13 @@ def certificate(
             "skips": sorted(proof.hints),
             "symbols": {name: _made(machine.symbols, name) for name in sorted(used)},
             "heads": heads,
-            "answers": {"proofs": [], "asked": [], "places": [], "turns": {}},
+            "answers": {
+                "proofs": [],
+                "asked": [],
+                "places": [],
+                "turns": {},
+                "gathers": {},
+            },
         }
     )
 

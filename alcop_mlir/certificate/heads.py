@@ -98,7 +98,7 @@ class Heads:
         is_back = state.previous in self.code.loops[head]
         if is_back:
             self._check_end(state, head)
-        if self.machine.follows_sources:
+        if self.machine.tells_turns:
             self._count(state, head, is_back)
         self._turn(state, head, is_back)
         self._generalize(state, head, is_back)

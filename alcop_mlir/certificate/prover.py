@@ -43,17 +43,20 @@ def prove(
     requirements: Mapping[str, Requirement],
     seconds: float,
     known: Proof | None = None,
+    follows_sources: bool = True,
 ) -> Proof:
     """The proof; raises Alarm or Outside where there is none within `seconds`.
 
-    known: one that does not follow where copied bytes come from: this one does
+    known: one that does not tell the first turns of loops apart: this one does, and
+           follows where copied bytes come from, if it is to
     """
     code = Code(module, kernel) if known is None else known.machine.code
     steps = {} if known is None else dict(known.steps)
     limit = time.process_time() + seconds
     for restarts in range(_MOST_RESTARTS):
         machine = Machine(code, threads, shared_bytes, bases, requirements)
-        machine.follows_sources = known is not None
+        machine.tells_turns = known is not None
+        machine.follows_sources = known is not None and follows_sources
         search = Search(machine, Heads(machine, steps), limit)
         try:
             search.run()

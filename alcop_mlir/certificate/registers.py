@@ -76,6 +76,7 @@ class Registers:
         self._lane = np.arange(threads, dtype=np.uint64)
         self._made: set[str] = set()
         self.sources, self.follows_sources = Sources(), False
+        self.tells_turns = False  # the first ones, of innermost loops
 
     def unknown(self, width: int | None = None) -> Uniform:
         """A new unknown that all threads share, named after the instruction: any number

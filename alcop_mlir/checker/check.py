@@ -16,9 +16,12 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.listed_states import NO_WRAP, ListedStates
 from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.ptx.text import Kernel, read_kernel
 from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
+
+Seen = Accesses | Gathers  # what has looked at accesses to global memory
 
 
 def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ...]:
@@ -41,11 +44,16 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
         raise CertificateError("the certificate has cells of another size")
     found = ListedStates(given, machine, given.heads)
     met = {*found.run()}
-    stated, seen = given.placed, None
+    stated = given.placed
+    seen: Seen | None = None
     if isinstance(stated, OpenStatement):
         if given.bounds is None or given.bounds.by_numbers:
             raise NotPlacedError("accesses are not bounded")
         seen = Accesses(stated)
+    elif stated is not None and stated.windows:
+        if given.bounds is None or not given.bounds.by_numbers:
+            raise NotPlacedError("not all threads are gone through one by one")
+        seen = Gathers(stated, given.answers)
     if given.bounds is not None:
         task = (kernel, found.flow, given.threads, given.bounds, given.answers)
         try:
@@ -68,7 +76,7 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
 
 
 def _placed(
-    given: Certificate, kernel: Kernel, stated: Statement, seen: Accesses | None
+    given: Certificate, kernel: Kernel, stated: Statement, seen: Seen | None
 ) -> tuple[set[int], Machine]:
     """Which listed states are met where results are followed: with one state for all
     turns but the first, or where tags do not say what turns add, with each.
@@ -79,7 +87,7 @@ def _placed(
         return {*ListedStates(given, machine, heads, stated, seen).run()}, machine
 
     later = [one.of_later_turns() for one in given.heads]
-    if seen is not None or later == given.heads:
+    if isinstance(stated, OpenStatement) or later == given.heads:
         return follow(given.heads)
     try:
         return follow(later)

@@ -35,6 +35,7 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.mixed import is_same, mixed, narrowed, replaced, total
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.checker.placed.placing import Placing
@@ -52,7 +53,7 @@ class ListedStates:
 
     placed: results are followed, as this says; what is in cells of shared memory, and
             who may access them, is not, which another check does
-    seen:   where sizes are open, of which elements accesses are
+    seen:   where sizes are open, or windows are moved, of which elements accesses are
     heads:  the listed states
     """
 
@@ -62,17 +63,18 @@ class ListedStates:
         machine: Machine,
         heads: list[Head],
         placed: Statement | None = None,
-        seen: Accesses | None = None,
+        seen: Accesses | Gathers | None = None,
     ):
         self.given, self.machine, self.heads = given, machine, heads
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
         stops = {head.pc for head in given.heads} | self.flow.loops.keys()
         if isinstance(placed, OpenStatement):
-            assert seen is not None
+            assert isinstance(seen, Accesses)
             machine.placing = OpenPlacing(machine, self.flow, placed, seen, stops)
         elif placed is not None:
-            machine.placing = Placing(machine, self.flow, placed)
+            assert not isinstance(seen, Accesses)
+            machine.placing = Placing(machine, self.flow, placed, seen)
         self.walk = Walk(
             machine, self.flow, self.arrive, stops, frozenset(given.skips), known
         )

@@ -202,6 +202,7 @@ RULES = {
     "checker.*": Rule("errors checker.*"),
     # Runs the checker, to answer what it asks.
     "certificate.answers": Rule("errors certificate.* checker.*"),
+    "certificate.windows.columns": Rule("errors checker.*"),
     "certificate.turns": Rule("checker.*"),
     "certificate.witnesses": Rule(
         "certificate.elimination certificate.steps checker.*"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from alcop_mlir.checker.bounds.every_thread import EveryThread
+from alcop_mlir.checker.bounds.every_thread import EveryThread, SeesAll
 from alcop_mlir.checker.bounds.thread import Thread
 from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.form.certificate import Promises
@@ -26,6 +26,7 @@ from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
 
+@runtime_checkable
 class Seen(Protocol):
     """What looks at accesses too."""
 
@@ -44,31 +45,41 @@ def check_bounds(
     threads: int,
     given: Promises,
     answers: Answers,
-    also: Seen | None = None,
+    also: Seen | SeesAll | None = None,
 ) -> bool:
     """CertificateError where an access is not inside; whether it is assumed that
     counters do not wrap around. By numbers all threads are run to their ends too.
 
-    also: looks at them too, where one thread stands for all
+    also: looks at them too: Seen where one thread stands for all, else SeesAll
     """
     if given.by_numbers:
-        EveryThread(flow, threads, given, _needed(kernel)).run()
+        by_numbers(
+            kernel, flow, threads, given, None if isinstance(also, Seen) else also
+        )
         return False
     if not any(map(is_global, kernel.code)):
         return False
     thread = Thread(kernel, threads, given, answers)
+    seen = also if isinstance(also, Seen) else None
 
     def visit(ins: Instruction) -> None:
         if is_global(ins) and not _is_inside(thread, ins):
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
-        if also is not None and is_global(ins):
-            also.see(thread, ins)
+        if seen is not None and is_global(ins):
+            seen.see(thread, ins)
 
     ways = Ways(thread, flow, _needed(kernel), visit)
     ways.run()
-    if also is not None:
-        also.seen(thread, ways)
+    if seen is not None:
+        seen.seen(thread, ways)
     return ways.assumes_no_wrap
+
+
+def by_numbers(
+    kernel: Kernel, flow: Flow, threads: int, given: Promises, also: SeesAll | None
+) -> None:
+    """The same of all threads, one by one."""
+    EveryThread(flow, threads, given, _needed(kernel), also).run()
 
 
 def _needed(kernel: Kernel) -> set[str]:

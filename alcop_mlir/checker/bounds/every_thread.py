@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
@@ -48,15 +49,53 @@ class Number:
     known: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
+class Access:
+    """What one instruction accesses of an array: the first byte, and how many, in those
+    threads that execute it.
+
+    shape: of all blocks, in z, y and x, and threads
+    turns: by the head of a loop around it, of all threads; None where these part ways
+    """
+
+    array: str
+    shape: tuple[int, ...]
+    turns: dict[int, int | None]
+    offset: np.ndarray
+    size: np.ndarray
+    runs: np.ndarray
+
+
+class SeesAll(Protocol):
+    """What looks at accesses too."""
+
+    def see(self, pc: int, ins: Instruction, access: Access | None) -> None:
+        """One, of all threads, or None where not all is known of it; numbers are along
+        blocks in z, y and x, and threads.
+        """
+        ...
+
+
 _PLAIN = np.zeros(_SHAPE, np.int64)
 _NOTHING = Number(np.zeros(_SHAPE, np.uint64), _PLAIN, _NO)
 
 
 class EveryThread:
-    """Runs them all; `needed` are the registers that are followed."""
+    """Runs them all; `needed` are the registers that are followed.
 
-    def __init__(self, flow: Flow, threads: int, given: Promises, needed: set[str]):
-        self.flow, self.needed = flow, needed
+    also: looks at accesses of one array too
+    """
+
+    def __init__(
+        self,
+        flow: Flow,
+        threads: int,
+        given: Promises,
+        needed: set[str],
+        also: SeesAll | None = None,
+    ):
+        self.flow, self.needed, self.also = flow, needed, also
+        self.turns: dict[int, int | None] = {}
         self.arrays = [*given.arrays]
         room = [
             _number(bytes_) if all(map(_number, lengths)) else 0
@@ -69,6 +108,7 @@ class EveryThread:
         blocks = [prod(-(-_number(n) // by) for n, by in given.grid[a]) for a in axes]
         if prod(blocks) * threads > _MOST_LANES:
             raise CertificateError("more threads than can be gone through one by one")
+        self.shape = (*blocks[::-1], threads)
         thread = _along(threads, 3)
         lanes = {"%tid.x": thread, "%laneid": thread % np.uint64(WARP)}
         sizes = {"%tid.y": 0, "%tid.z": 0, "%ntid.y": 1, "%ntid.z": 1}
@@ -85,9 +125,10 @@ class EveryThread:
         while self.waiting:
             block = min(self.waiting)
             self.active = self.waiting.pop(block)
-            for ins in self.flow.code[block : self.flow.stop[block]]:
+            for pc in range(block, self.flow.stop[block]):
+                ins = self.flow.code[pc]
                 if is_global(ins):
-                    self._look(ins)
+                    self._look(pc, ins)
                 if not self.needed.isdisjoint(ins.results):
                     value = self._made(ins) if len(ins.results) == 1 else _NOTHING
                     for name in ins.results:
@@ -107,10 +148,20 @@ class EveryThread:
                 raise CertificateError(f"nobody knows who goes on: {ins.opcode}")
             holds = (test.lanes != 0) ^ (ins.parts[0] in ENDS)
             masks = [self.active & holds, self.active & ~holds]
-        for one, mask in zip(following, masks, strict=True):
+        going = [(o, m) for o, m in zip(following, masks, strict=True) if m.any()]
+        going = [(one, mask) for one, mask in going if one != self.flow.end]
+        in_step = len(going) == 1 and not self.waiting
+        for one, mask in going:
             self._spend(mask)
-            if one != self.flow.end and mask.any():
-                self.waiting[one] = mask | self.waiting.get(one, _NO)
+            self.waiting[one] = mask | self.waiting.get(one, _NO)
+            if one in self.flow.loops:
+                self._turn(one, block in self.flow.loops[one], in_step)
+
+    def _turn(self, head: int, is_back: bool, in_step: bool) -> None:
+        """Threads begin one; in_step: all that have not ended yet."""
+        before = self.turns.get(head)
+        turn = 0 if not is_back else None if before is None else before + 1
+        self.turns[head] = turn if in_step else None
 
     def _spend(self, lanes: np.ndarray) -> None:
         self.work += max(lanes.size, _LEAST_WORK)
@@ -177,7 +228,7 @@ class EveryThread:
         base = _PLAIN + 1 + self.arrays.index(place[1])
         return Number(_same(0), base, _ALL)
 
-    def _look(self, ins: Instruction) -> None:
+    def _look(self, pc: int, ins: Instruction) -> None:
         """CertificateError where an access may be outside."""
         test, size, place = self._guard(ins), self._size(ins), place_of(ins)
         runs = self.active & ((test.lanes != 0) | ~test.known) & (size > 0)
@@ -190,6 +241,30 @@ class EveryThread:
         room = self.room[address.base] - size
         if (runs & ((offset < 0) | (offset > room))).any():
             raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
+        lanes = self.active & ((test.lanes != 0) | ~test.known)
+        if self.also is not None and lanes.any():
+            self.also.see(pc, ins, self._access(pc, test, address, offset, size, lanes))
+
+    def _access(
+        self,
+        pc: int,
+        test: Number,
+        address: Number,
+        offset: np.ndarray,
+        size: np.ndarray,
+        lanes: np.ndarray,
+    ) -> Access | None:
+        """What all threads access, if it is known, and of one array."""
+        base = np.unique(np.where(lanes, address.base, 0))
+        base = base[base > 0]
+        is_known = not (self.active & ~test.known).any()
+        if not is_known or (lanes & ~address.known).any() or len(base) != 1:
+            return None
+        block, loops = self.flow.block[pc], self.flow.loops.items()
+        turns = {head: self.turns[head] for head, blocks in loops if block in blocks}
+        array = self.arrays[int(base[0]) - 1]
+        is_one = not (lanes & (address.base == 0)).any()
+        return Access(array, self.shape, turns, offset, size, lanes) if is_one else None
 
     def _size(self, ins: Instruction) -> np.ndarray:
         """How many bytes each thread accesses."""

@@ -16,7 +16,7 @@ from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.errors import CertificateError
 
-SCHEMA = 5
+SCHEMA = 6
 _SYMBOL = re.compile(r"[\w$%@&.*/]+")
 _AXES = {"%ctaid.x", "%ctaid.y", "%ctaid.z"}
 _MOST_THREADS = 1024
@@ -211,11 +211,21 @@ def _record(kind: Callable[..., Any], reads: dict[str, _Read]) -> _Read:
 
 _POLYNOMIAL = _list(_tuple(_whole, lambda names: tuple(map(str, names))))
 _COUNT = _tuple(_POLYNOMIAL, lambda by: _whole(by, 1))
+_COLUMNS = _tuple(
+    _whole,
+    _whole,
+    lambda every: _whole(every, 1),
+    lambda many: _whole(many, 1),
+    _whole,
+    _tuple(_whole, _whole, _whole),
+    _named(int, _whole),
+)
 _ANSWERS: dict[str, _Read] = {
     "proofs": list,
     "asked": _list(_whole),
     "places": _list(_whole),
     "turns": _named(int, dict),
+    "gathers": _named(int, _COLUMNS),
 }
 _HEAD: dict[str, _Read] = {
     "pc": _whole,

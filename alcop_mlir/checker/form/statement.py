@@ -3,7 +3,8 @@
 `C[m, n] = init[m, n] + sum over k of A[m, k] * B[k, n]`, with batches in any place, and
 outputs that are computed of one element of it and of elements of other arrays. Without
 B elements of A are added, and without both nothing is: outputs are computed of elements
-of the same indices, and of whole rows of arrays. All extents are known.
+of the same indices, and of whole rows of arrays. All extents are known. Where windows
+are moved over an array, A[m, k] is what is in the window at m.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.checker.form.windows import Window, read_window
 from alcop_mlir.errors import CertificateError
 
 NO_SUM = ""  # instead of a loop, of one turn
@@ -43,6 +45,7 @@ class Statement:
     outputs: by array, the arrays that are read besides lhs, rhs and init
     rows:    arrays of which whole rows are read for each output: all elements along
              `row_loops`, each once
+    windows: by array that is no matrix itself; its strides number what windows see
     """
 
     extents: dict[str, int]
@@ -56,11 +59,12 @@ class Statement:
     grid: tuple[int, int, int]
     rows: frozenset[str] = field(default=frozenset(), kw_only=True)
     row_loops: tuple[str, ...] = field(default=(), kw_only=True)
+    windows: dict[str, Window] = field(default_factory=dict, kw_only=True)
 
 
 def read_statement(value: Any) -> Statement:
     """Of JSON values, strictly."""
-    if not isinstance(value, dict) or {*value} - {"rows"} != _MEMBERS:
+    if not isinstance(value, dict) or {*value} - {"rows", "windows"} != _MEMBERS:
         raise CertificateError("this is no certificate: a statement of other members")
     extents = {str(n): _count(v) for n, v in value["extents"].items() if v != 1}
     arrays = {
@@ -75,11 +79,27 @@ def read_statement(value: Any) -> Statement:
     grid = tuple(map(_count, value["grid"]))
     if len(grid) != 3:
         raise CertificateError("this is no certificate: no grid of blocks")
+    named = outputs.keys() | frozenset().union(*outputs.values()) | {value["init"]}
+    windows = _windows(value, arrays, {*operands[:2]} - named, reduced)
     extents[NO_SUM] = 1
     if rows and reduced != NO_SUM:
         raise CertificateError("this is no certificate: rows of a contraction")
-    whole = {"rows": rows, "row_loops": row_loops}
+    whole = {"rows": rows, "row_loops": row_loops, "windows": windows}
     return Statement(extents, arrays, *operands, reduced, order, outputs, grid, **whole)
+
+
+def _windows(
+    value: dict[str, Any], arrays: dict[str, Array], operands: set[Any], reduced: str
+) -> dict[str, Window]:
+    """By operand; columns of what windows see are its neighbours."""
+    every = value.get("windows", {}).items()
+    found = {str(name): read_window(one, value["extents"]) for name, one in every}
+    if not found.keys() <= operands:
+        raise CertificateError("this is no certificate: a window of no operand")
+    own = [arrays[name] for name in found]
+    if any(one.strides.get(reduced) != 1 or one.first for one in own):
+        raise CertificateError("this is no certificate: a window of other columns")
+    return found
 
 
 def _rows(

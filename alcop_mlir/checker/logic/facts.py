@@ -40,7 +40,7 @@ _IN_LOOP = re.compile(r"[nhu](\d+)(?:\..*)?")
 
 class Answers:
     """Of one walk; asked: numbers of proofs; places: of states that are covered;
-    turns: by the head of a loop, see `Turn`.
+    turns: by the head of a loop, see `Turn`; gathers: by instruction, see `Gathers`.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Answers:
         asked: list[int],
         places: list[int],
         turns: dict[int, Any] | None = None,
+        gathers: dict[int, list[Any]] | None = None,
     ):
         self.proofs, self.asked, self.places = proofs, asked, places
-        self.turns = turns or {}
+        self.turns, self.gathers = turns or {}, gathers or {}
         self._asked, self._places = iter(asked), iter(places)
 
     def proof(
@@ -73,6 +74,14 @@ class Answers:
         if head not in self.turns:
             raise CertificateError("the certificate says nothing of a loop's turns")
         return self.turns[head]
+
+    def columns(self, pc: int) -> Any:
+        """Which columns of windows an instruction accesses."""
+        if pc not in self.gathers:
+            raise CertificateError(
+                "the certificate says nothing of an access's columns"
+            )
+        return self.gathers[pc]
 
 
 def rounded(term: Term) -> Term:

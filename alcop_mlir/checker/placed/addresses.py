@@ -11,7 +11,15 @@ from alcop_mlir.checker.machine.arithmetic import Mixed, Unknown, Value
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.mixed import mixed
 from alcop_mlir.checker.placed.blocks import Blocks, NotKnown
-from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, Book, Element, is_turn
+from alcop_mlir.checker.placed.gathers import Gathers
+from alcop_mlir.checker.placed.tags import (
+    NUMBER,
+    UNKNOWN,
+    ZERO,
+    Book,
+    Element,
+    is_turn,
+)
 from alcop_mlir.checker.ptx.instructions import PLACE, integer
 
 if TYPE_CHECKING:
@@ -21,12 +29,21 @@ if TYPE_CHECKING:
 class Addresses:
     """Of one machine, and the blocks of its grid."""
 
-    def __init__(self, machine: Machine, book: Book, blocks: Blocks):
+    def __init__(
+        self,
+        machine: Machine,
+        book: Book,
+        blocks: Blocks,
+        gathers: Gathers | None = None,
+    ):
         self.machine, self.book, self.blocks = machine, book, blocks
+        self.gathers = gathers
         self._known: dict[Any, tuple[Value, np.ndarray, np.ndarray]] = {}
 
     def loaded(self, operand: str, count: int) -> Tags | None:
         """Bytes of global memory."""
+        if self.is_gathered(self.machine.state.pc):
+            return self._gathered(count)
         found = PLACE.fullmatch(operand)
         if found is None or found[1] not in self.machine.state.registers:
             return None
@@ -36,6 +53,21 @@ class Addresses:
         except Unknown:
             return None
         return self._bytes(numbers, starts + offset, count)
+
+    def is_gathered(self, pc: int) -> bool:
+        """Whether it is of elements of windows; it is known of which."""
+        return self.gathers is not None and self.gathers.found(pc) is not None
+
+    def _gathered(self, count: int) -> Tags:
+        """Bytes of elements of windows, and zeros beyond the array, as windows have."""
+        found = self.gathers and self.gathers.found(self.machine.state.pc)
+        assert found
+        array, size = found.array, self.book.statement.arrays[found.array].bytes
+        turns = {f"n{head}": step for head, step in found.turns.items()}
+        term = turns | self.book.origins.spread(found.blocks[..., None, None])
+        number = self.book.number(Element(array, terms.frozen(term), size))
+        numbers = np.where(found.others, ZERO, number).astype(np.int32)
+        return self._bytes(numbers, found.threads * size, count)
 
     def _places(self, address: Value) -> tuple[np.ndarray, np.ndarray]:
         """Of each thread a kind of element, and the byte of it; once of one value."""
@@ -79,6 +111,8 @@ class Addresses:
         if len(pointers) != 1 or term.pop(pointers[0]) != 1:
             return UNKNOWN
         array = pointers[0][1:]
+        if array in self.book.statement.windows:
+            return UNKNOWN
         size = arrays[array].bytes
         turns = {s: term.pop(s) for s in [*term] if is_turn(s)}
         try:

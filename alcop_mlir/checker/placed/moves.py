@@ -16,6 +16,7 @@ from alcop_mlir.checker.placed import bitwise
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
+from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.rows import done
 from alcop_mlir.checker.placed.tags import (
     NUMBER,
@@ -64,9 +65,10 @@ class Moves:
         book: Book,
         blocks: Blocks,
         numbers: frozenset[str] = frozenset(),
+        gathers: Gathers | None = None,
     ):
         self.machine, self.book, self.grain = machine, book, book.grain
-        self.addresses = Addresses(machine, book, blocks)
+        self.addresses = Addresses(machine, book, blocks, gathers)
         self.threads, self.numbers = machine.threads, numbers
         lane = np.arange(self.threads) % WARP
         self._lane, self._warp = lane, np.arange(self.threads) - lane
@@ -155,7 +157,7 @@ class Moves:
         found = self.addresses.loaded(source, count)
         if found is None:
             found = self.nothing(count, UNKNOWN)
-        if rest:
+        if rest and not self.addresses.is_gathered(self.machine.state.pc):
             found = self._filled(found, count, rest[0])
         self.store(self.shared_granules(to, count), found, lanes)
 

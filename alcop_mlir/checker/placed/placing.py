@@ -25,6 +25,7 @@ from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.cover import Cover
+from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.rows import stored
 from alcop_mlir.checker.placed.skips import left
@@ -67,14 +68,21 @@ class Placing:
 
     cases: Cases | None = None
 
-    def __init__(self, machine: Machine, flow: Flow, statement: Statement):
+    def __init__(
+        self,
+        machine: Machine,
+        flow: Flow,
+        statement: Statement,
+        gathers: Gathers | None = None,
+    ):
         self.machine, self.flow, self.statement = machine, flow, statement
         every = [p for i in flow.code for p in i.parts[1:]]
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
         is_fine |= any(one.bytes == 1 for one in statement.arrays.values())
         self.book = Book(statement, 1 if is_fine else 2)
         self.classes = Classes(machine, self.book.origins)
-        self.moves = Moves(machine, self.book, self.classes.blocks, numbers(flow))
+        here = machine, self.book, self.classes.blocks
+        self.moves = Moves(*here, numbers(flow), gathers)
         self.tiles = Tiles(self.moves)
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
@@ -196,6 +204,8 @@ class Placing:
 
     def tell(self, state: State, ins: Instruction, is_skipped: bool) -> list[State]:
         """Before an instruction: other blocks' ways, where it does other things."""
+        if not ins.guard and self.moves.addresses.is_gathered(state.pc):
+            return []  # what it does not copy is 0, as it should be
         return self.classes.tell(state, ins, is_skipped)
 
     def narrow(self, state: State, clause: Clause) -> None:

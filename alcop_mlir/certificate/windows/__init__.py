@@ -1,0 +1,1 @@
+"""Where windows are moved over arrays: which columns of these accesses are of."""
