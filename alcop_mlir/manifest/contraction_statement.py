@@ -12,8 +12,8 @@ from string import ascii_letters
 from typing import Any, NamedTuple
 
 from alcop_mlir.extents import Extent
-from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.held_values import Held, Operand, Order, Shape, elements
 from alcop_mlir.manifest.indices import Split, loops_of
 from alcop_mlir.manifest.read_values import Reads
 from alcop_mlir.manifest.stated_arrays import (
@@ -24,7 +24,14 @@ from alcop_mlir.manifest.stated_arrays import (
     open_members,
     sizes_of,
 )
-from alcop_mlir.reference.steps import Einsum, Map, Reshape, operand_maps
+from alcop_mlir.manifest.windows import fused, windowed
+from alcop_mlir.reference.steps import (
+    Einsum,
+    Map,
+    Reshape,
+    WindowViews,
+    operand_maps,
+)
 
 
 class _Result(NamedTuple):
@@ -46,7 +53,7 @@ class Contraction:
     operands: those that are multiplied, or added up, and that the sum starts from
     results:  by value
     outputs:  by array, the value that is stored
-    part:     of a sum that is made in parts, and `parts` the array where they are put
+    parts:    the array where parts of the sum are put, if it is made in parts
     """
 
     def __init__(
@@ -60,7 +67,6 @@ class Contraction:
         self.operands: tuple[str, str | None, str | None]
         self.results: dict[str, _Result] = {}
         self.outputs: dict[str, str] = {}
-        self.part: Part | None = None
         self.parts: Operand | None = None
 
     def _turns(self) -> dict[str, Extent]:
@@ -91,9 +97,7 @@ class Contraction:
         self._store()
         if self.outputs and parts is not None:
             return False  # it adds parts up, and does not read what it is given besides
-        if parts is not None:
-            (summed,) = {*self.lhs} - {*self.out}
-            self.part = summed, parts.loops[0], int(str(parts.shape[0]))
+        if not self.outputs:
             self.parts = parts
         return bool(self.outputs or self.parts)
 
@@ -141,9 +145,22 @@ class Contraction:
         for array, value in self.outputs.items():
             mine = self.results[value][:2]
             same = [n for n, r in self.results.items() if r[:2] == mine]
-            self.held.store(
-                array, [n for n in same if self.held.fits(array, n)] or [value]
-            )
+            fits = [n for n in same if self.held.fits(array, n)] or [value]
+            self.held.store(array, fits, self._order(array, mine[0]))
+
+    def _order(self, array: str, loops: str) -> Order:
+        """In which order an array of the function's own has dimensions of a result: as
+        what windows are moved over has them, with channels last or first.
+        """
+        is_own = isinstance(self.values.arrays[array], Intermediate)
+        for one in self.read.values() if is_own else ():
+            every = "".join(loop for index in one.indices for loop, _ in index.loops)
+            if one.indices and every[-1] not in loops:
+                # Channels are last, and filters so too.
+                rows = [loop for loop in every if loop in loops]
+                rest = [loop for loop in loops if loop not in rows]
+                return tuple(map(loops.index, [*rows, *rest]))
+        return ()
 
     def _operand(self, name: str, loops: str) -> Operand | None:
         """An array that is read, as long as it is read in one way."""
@@ -152,11 +169,15 @@ class Contraction:
             with suppress(Split):
                 is_read = reads.reads(name, loops_of(loops)) and reads.has_parts()
                 if is_read and len(reads.read) == 1 and not reads.rows:
+                    (found,) = reads.read.values()
                     break
+            reads = Reads(self.held.fork(), self.arrays, guesses, self.turns)
+            found = windowed(reads.held, name, loops, self.arrays, guesses)
+            if found is not None:
+                break
         else:
             return None
-        ((array, found),) = reads.read.items()
-        if self.read.setdefault(array, found) != found:
+        if self.read.setdefault(found.array, found) != found:
             return None
         self.held = reads.held
         return found
@@ -224,21 +245,29 @@ class Contraction:
             loops, own = self.results[value].loops, self.values.arrays[array]
             is_apart = isinstance(own, Parameter) and own.strides is not None
             shape = own.shape if is_apart else tuple(sizes[n] for n in loops)
-            used[array] = Operand(array, shape, loops)
+            stored, order = Operand(array, shape, loops), self._order(array, loops)
+            used[array] = stored.ordered(order) if order else stored
         order = self.out
         if self.parts is not None:
             used[self.parts.array] = self.parts
             reads[self.parts.array], order = frozenset(), self.parts.loops
         lhs, rhs, init = self.operands
-        arrays = self.values.arrays
+        arrays, windows = self.values.arrays, dict[str, Any]()
+        if any(one.indices for one in used.values()):
+            used, order, windows = fused(used, order, arrays)
+        elif rhs is None and not is_known(used):
+            used, order = merged(used, order)
+        part: Part | None = None
+        if self.parts is not None:
+            (summed,) = {*used[lhs].loops} - {*order}
+            part = summed, self.parts.loops[0], int(str(self.parts.shape[0]))
         if is_known(used):
-            members = known_members(used, arrays, grid, self.part)
+            members = known_members(used, arrays, grid, part)
         else:
-            if rhs is None:
-                used, order = merged(used, order)
-            members = open_members(used, arrays, self.part)
+            members = open_members(used, arrays, part)
         return {
             **members,
+            **({"windows": windows} if windows else {}),
             "lhs": lhs,
             "rhs": rhs,
             "init": init,
@@ -252,11 +281,22 @@ class Contraction:
         found = [
             one
             for one in self.values.function.intermediates
-            if one.name in self.arrays and one.shape[1:] == shape
+            if one.name in self.arrays and self._has_parts(one, shape)
         ]
-        if len(found) != 1 or len({*self.lhs} - {*self.out}) != 1:
+        if len(found) != 1 or not {*self.lhs} - {*self.out}:
             return None
         (one,), taken = found, self.lhs + self.rhs + self.out
         free = next(letter for letter in ascii_letters if letter not in taken)
         is_number = isinstance(one.shape[0], int)
-        return Operand(one.name, one.shape, free + self.out) if is_number else None
+        whole = one.shape[0], *(shape or ())
+        return Operand(one.name, whole, free + self.out) if is_number else None
+
+    def _has_parts(self, one: Intermediate, shape: Shape | None) -> bool:
+        """Whether an array has room for parts of a value of that shape; those of what
+        windows see have rows of all positions.
+        """
+        views = (self.values.steps.get(n) for n in (self.step.lhs, self.step.rhs))
+        if not any(isinstance(view, WindowViews) for view in views):
+            return one.shape[1:] == shape
+        is_one = one.shape[0] == 1
+        return bool(shape) and not is_one and elements(one.shape[1:]) == elements(shape)

@@ -26,16 +26,36 @@ from alcop_mlir.reference.steps import (
     Gather,
     Iota,
     Map,
+    Pad,
     Reduction,
     Reshape,
+    ScatteredViews,
     Slice,
     Step,
+    WindowViews,
     operand_maps,
 )
 
 _NOTHING: Mapping[str, str] = {}
 Array = Parameter | Intermediate | Constant
 Shape = tuple[Extent, ...]
+Order = tuple[int, ...]  # of dimensions
+
+
+class Index(NamedTuple):
+    """Of one dimension of an array: a number, and loops, each so many times."""
+
+    first: int
+    loops: tuple[tuple[str, int], ...]
+
+    def moved(self, times: int, more: int) -> Index:
+        """The index times a number, plus one."""
+        loops = tuple((loop, by * times) for loop, by in self.loops)
+        return Index(self.first * times + more, loops)
+
+    def plus(self, other: Index) -> Index:
+        """The sum of both."""
+        return Index(self.first + other.first, self.loops + other.loops)
 
 
 class Operand(NamedTuple):
@@ -43,6 +63,8 @@ class Operand(NamedTuple):
 
     strides: elements between neighbours; None where these lie as the array says
     first:   the element where all loops are in their first turns
+    own, indices: where windows are moved over it, its own shape, and what is read
+                  there; it is 0 outside
     """
 
     array: str
@@ -50,6 +72,13 @@ class Operand(NamedTuple):
     loops: str
     strides: tuple[int, ...] | None = None
     first: int = 0
+    own: Shape = ()
+    indices: tuple[Index, ...] = ()
+
+    def ordered(self, order: Order) -> Operand:
+        """With dimensions in that order, of an array that has them so."""
+        shape = tuple(self.shape[n] for n in order)
+        return Operand(self.array, shape, "".join(self.loops[n] for n in order))
 
 
 class Values:
@@ -127,6 +156,8 @@ class Values:
             return (step.size,)
         if isinstance(step, Concat):
             return self._of_concat(step)
+        if isinstance(step, WindowViews | Pad):
+            return self._moved(step)
         if isinstance(step, Einsum):
             names = (step.lhs, step.rhs)
         elif isinstance(step, Reduction | Fold):
@@ -152,10 +183,24 @@ class Values:
         at = step.dimension
         return (*shapes[0][:at], length, *shapes[0][at + 1 :])
 
+    def _moved(self, step: WindowViews | Pad) -> Shape | None:
+        """Of what windows see, or of an array with numbers around it."""
+        shape = self.shapes.get(step.source)
+        if shape is None or isinstance(step, ScatteredViews):
+            return None
+        if isinstance(step, WindowViews):
+            taps = () if step.taps is None else (step.taps,)
+            at = step.dimension
+            return (*shape[:at], step.positions, *taps, *shape[at + 1 :])
+        every = [*shape, *step.low, *step.high]
+        if not all(isinstance(one, int) for one in every):
+            return None
+        return tuple(map(sum, zip(shape, step.low, step.high, strict=True)))  # type: ignore[arg-type]
+
     def _dtype(self, step: Step) -> str:
         if isinstance(step, Einsum | Reduction):
             return step.dtype
-        if isinstance(step, Reshape | Slice):
+        if isinstance(step, Reshape | Slice | WindowViews | Pad):
             return self.dtypes.get(step.source, "")
         if isinstance(step, Concat):
             return self.dtypes.get(step.inputs[0], "")
@@ -179,23 +224,43 @@ class Held:
             if not isinstance(one, Intermediate)
         }
         self._stored_to: set[str] = set()
+        self._orders: dict[str, tuple[Shape, Order]] = {}
 
     def fork(self) -> Held:
         """The same, which changes apart."""
         found = copy(self)
         found._roots = dict(self._roots)
         found._stored_to = set(self._stored_to)
+        found._orders = dict(self._orders)
         return found
 
-    def store(self, array: str, names: Collection[str]) -> None:
-        """An array holds one of these values."""
+    def store(self, array: str, names: Collection[str], order: Order = ()) -> None:
+        """An array holds one of these values.
+
+        order: which dimension of the value each of the array is, if it is another one
+        """
         self._roots[array] = frozenset(map(self.values.root, names))
         self._stored_to.add(array)
+        self._orders.pop(array, None)
+        if order != tuple(range(len(order))):
+            self._orders[array] = self.values.shapes[next(iter(names))], order
+
+    def order(self, array: str, shape: Shape) -> Order | None:
+        """Which dimension of a value of that shape each of an array is; () where it
+        has them as they are, None where that is not known.
+        """
+        own, order = self._orders.get(array, (shape, ()))
+        return order if own == shape else None
+
+    def held_by(self, array: str) -> list[str]:
+        """The values that an array may hold; nothing where nobody knows."""
+        return sorted(self._roots.get(array, ()))
 
     @property
     def key(self) -> object:
         """The same where as much is known of all arrays."""
-        return frozenset(self._roots.items()), frozenset(self._stored_to)
+        orders = frozenset(self._orders.items())
+        return frozenset(self._roots.items()), frozenset(self._stored_to), orders
 
     def forget(self, arrays: Collection[str]) -> None:
         """A kernel stores to one of these, nobody knows what.
@@ -222,7 +287,11 @@ class Held:
 
     def viewed(self, array: str, shape: Shape, loops: str) -> Operand | None:
         """An array as one of another shape, where its elements lie without gaps."""
-        one = self.values.arrays[array]
+        one, order = self.values.arrays[array], self.order(array, shape)
+        if order is None:
+            return None
+        if order:
+            return Operand(array, shape, loops).ordered(order)
         is_plain = not isinstance(one, Parameter) or one.strides is None
         return Operand(array, shape, loops) if is_plain or one.shape == shape else None
 

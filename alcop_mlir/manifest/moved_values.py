@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import ascii_letters
 from typing import NamedTuple
 
 from alcop_mlir.extents import Extent
-from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.held_values import Held, Operand, Order, Shape
 from alcop_mlir.manifest.indices import Linear, Split, element_of
 from alcop_mlir.manifest.read_values import Reads
 from alcop_mlir.reference.steps import Concat, Fold, Map, Reduction
@@ -20,6 +20,7 @@ class Moved(NamedTuple):
     loops:   of these, outer ones first
     own:     arrays of which one element is used, `rows` those of which rows are
     through: other values that it is made of
+    order:   of dimensions, if the array has them in another one than its value
     """
 
     stored: Operand
@@ -30,6 +31,7 @@ class Moved(NamedTuple):
     row_loops: str
     values: list[str]
     through: frozenset[str]
+    order: Order = ()
 
 
 def moves(held: Held, arrays: Sequence[str]) -> list[Moved]:
@@ -116,7 +118,9 @@ def _made(
         except Split as split:
             index, turns = split.loops(index, turns)
             continue
-        stored = reads.operand(array, element_of(shape, index))
+        order = _order(held, array, shape, reads.read)
+        kept = tuple(shape[n] for n in order), tuple(index[n] for n in order)
+        stored = reads.operand(array, element_of(*kept))
         if not is_made or stored is None:
             return None
         loops = "".join(loop for one in index for loop, _ in one.factors)
@@ -130,5 +134,14 @@ def _made(
             reads.row_loops,
             [value],
             reads.through - {value},
+            order,
         )
     return None
+
+
+def _order(held: Held, array: str, shape: Shape, read: Mapping[str, Operand]) -> Order:
+    """In which order of dimensions an array has a value: as those that it is made of."""
+    plain, one = tuple(range(len(shape))), held.values.arrays[array]
+    orders = {held.order(name, shape) for name in read} - {None, (), plain}
+    fits = [o for o in orders if o and tuple(shape[n] for n in o) == one.shape]
+    return fits[0] if len(fits) == 1 and isinstance(one, Intermediate) else plain

@@ -287,6 +287,15 @@ class Reads:
 
     def operand(self, array: str, element: Element) -> Operand | None:
         """An array that holds a value, as its element is read there."""
+        order = self.held.order(array, element.shape)
+        if order is None:
+            return None
+        if order:
+            index = self._index(element)
+            if index is None:
+                return None
+            shape = tuple(element.shape[n] for n in order)
+            element = element_of(shape, tuple(index[n] for n in order))
         one, (shape, index, flat) = self.held.values.arrays[array], element
         own = one.strides if isinstance(one, Parameter) else None
         loops = loops_alone(index) if one.shape == shape or own is None else None

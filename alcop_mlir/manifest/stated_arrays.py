@@ -45,7 +45,7 @@ def known_members(
     part: Part | None = None,
 ) -> dict[str, Any]:
     """Of known extents; part: of the sum, if each block adds up one."""
-    extents = {n: _known(one) for n, one in sizes_of(operands.values()).items()}
+    extents = {n: known(one) for n, one in sizes_of(operands.values()).items()}
     if part is not None:
         summed, _, count = part
         if extents[summed] % count:
@@ -146,20 +146,21 @@ def _in_parts(operands: Mapping[str, Operand], part: Part) -> dict[str, Operand]
 def _stated(operand: Operand, array: Array, part: Part | None) -> list[Any]:
     loops, strides = operand.loops, [*(operand.strides or ())]
     if operand.strides is None:
-        strides = _strides(array, operand.shape)
+        strides = strides_of(array, operand.shape)
     if part is not None and part[0] in loops:
         summed, parts, count = part
         at = loops.index(summed)
-        step = strides[at] * _known(operand.shape[at]) // count
+        step = strides[at] * known(operand.shape[at]) // count
         loops, strides = loops + parts, [*strides, step]
     first = [operand.first] if operand.first else []
     return [loops, strides, _bytes(array), *first]
 
 
-def _strides(array: Array, shape: Shape) -> list[int]:
+def strides_of(array: Array, shape: Shape) -> list[int]:
+    """Elements between neighbours, of an array of that shape."""
     if isinstance(array, Parameter) and array.strides is not None:
         return [_number(one) for one in array.strides]
-    numbers = [_known(extent) for extent in shape]
+    numbers = [known(extent) for extent in shape]
     return [math.prod(numbers[n + 1 :]) for n in range(len(numbers))]
 
 
@@ -175,7 +176,8 @@ def _bytes(array: Array) -> int:
     return element_bytes(array.dtype)
 
 
-def _known(extent: Any) -> int:
+def known(extent: Any) -> int:
+    """The extent as a number; Unstated where it is none."""
     if not isinstance(extent, int):
         raise Unstated("sizes that are not known")
     return extent
@@ -183,4 +185,4 @@ def _known(extent: Any) -> int:
 
 def _number(value: Any) -> int:
     """A number of blocks, or a stride."""
-    return math.prod(map(_known, block_counts(value)))
+    return math.prod(map(known, block_counts(value)))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from alcop_mlir.manifest.contraction_statement import Contraction
+from alcop_mlir.manifest.copied_values import copies
 from alcop_mlir.manifest.functions import Function
 from alcop_mlir.manifest.held_values import Held, Operand, Values
 from alcop_mlir.manifest.kernels import Kernel, Pointer
@@ -42,6 +43,8 @@ def statement(
     rows = {n: dict(found[n]) for n in ("rows",) if n in found}
     for one in rows.values():
         one["arrays"] = sorted(names[array] for array in one["arrays"])
+    if "windows" in found:
+        rows["windows"] = {names[n]: one for n, one in found["windows"].items()}
     return {
         **found,
         **rows,
@@ -153,12 +156,13 @@ def _options(kernel: Kernel, held: Held) -> list[_Option]:
             one.store()
             return [(made, one.held, True)]
     options: list[_Option] = []
-    for moved in moves(held, arrays) if not count else []:
+    found_moves = moves(held, arrays) if not count else []
+    for moved in found_moves or ([] if count else copies(held, arrays)):
         after = held.fork()
         array, shapes = moved.stored.array, held.values.shapes
         is_shaped = shapes[array] in [shapes[value] for value in moved.values]
         options.append((_moved(moved, held.values, kernel), after, is_shaped))
-        after.store(array, moved.values)
+        after.store(array, moved.values, moved.order)
     if not options:
         raise Unstated(f"the manifest has {count} contractions of its arrays")
     return options

@@ -94,7 +94,9 @@ class Cover:
         less = [self.book.origins.shift(term, first) for term, _ in mine]
         if None in less:
             raise Misplaced(f"stores to {array}")
-        every = [i + by for (_, i), by in zip(mine, less, strict=True) if by is not None]
+        every = [
+            i + by for (_, i), by in zip(mine, less, strict=True) if by is not None
+        ]
         index = np.unique(np.concatenate(every))
         kind = Result(terms.frozen(dict(first)), 1, (), frozenset())
         loops, here = self.book.loops(kind, index), blocks.ravel()
