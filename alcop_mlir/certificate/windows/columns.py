@@ -24,6 +24,7 @@ from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import NotPlacedError
 
 _MOST_SEEN = 4  # of the accesses of one instruction that are tried
+_Share = tuple[int, int, int, int, int]  # as of `Columns`
 _NEAR = 2  # steps: where threads part ways, they are counted otherwise
 _BETWEEN = ("bar", "barrier")
 
@@ -44,7 +45,9 @@ class Recorded:
         self.flow, self.statement = Flow(kernel), statement
         self.seen: dict[int, _Seen] = {}
         self.rows: dict[int, tuple[int, int]] = {}  # of the other operand, by step
-        self.blocks: list[int] | None = None  # what the next ones add to rows
+        self.blocks: tuple[int, int, int] | None = (
+            None  # what the next ones add to rows
+        )
         self._step, self._last = 0, 0
         self._weights = _weights(statement)
         assert given.bounds is not None
@@ -87,7 +90,8 @@ class Recorded:
         low, high = self.rows.get(self._step, found[0])
         self.rows[self._step] = min(low, found[0][0]), max(high, found[0][1])
         if self.blocks is None and None not in found:
-            self.blocks = [one[0] - found[0][0] for one in found[1:] if one]
+            x, y, z = (one[0] - found[0][0] for one in found[1:] if one)
+            self.blocks = x, y, z
 
     def _span(
         self, array: str, offset: np.ndarray, count: int
@@ -118,7 +122,7 @@ class Recorded:
     def _guesses(self, mine: _Seen) -> Iterator[Columns]:
         """Those of the other operand in the same step, or in one that is near."""
         step, turns = mine.steps[0]
-        more, blocks = self._turns(mine), (*(self.blocks or (0, 0, 0)),)
+        more, blocks = self._turns(mine), self.blocks or (0, 0, 0)
         threads = mine.first[0].offset.shape[3]
         size = self.statement.arrays[mine.first[0].array].bytes
         count = most_bytes(mine.ins) // size
@@ -128,8 +132,8 @@ class Recorded:
             start, last = self.rows[near]
             width = last + 1 - start
             start -= sum(by * (turns[head] or 0) for head, by in more.items())
-            for first, *rest in _shares(width, count, threads):
-                yield Columns(start + first, *rest, blocks, more)
+            for first, by, every, many, most in _shares(width, count, threads):
+                yield Columns(start + first, by, every, many, most, blocks, more)
 
     def _turns(self, mine: _Seen) -> dict[int, int]:
         """What a turn of each loop adds."""
@@ -145,7 +149,7 @@ class Recorded:
         return found
 
 
-def _shares(width: int, count: int, threads: int) -> Iterator[tuple[int, ...]]:
+def _shares(width: int, count: int, threads: int) -> Iterator[_Share]:
     """How threads may share columns: one behind the other, or several rows of each."""
     least = max(width // count, 1)
     every = [least >> by for by in range(least.bit_length())]

@@ -127,9 +127,10 @@ def _together(book: Book, given: _Given) -> _Found:
         other = kinds[number]
         assert isinstance(other, Element | Result)
         for loop, (term, value) in book.loops(other, index).items():
-            own, mine = loops.get(loop, ({}, None))
-            frozen = terms.frozen(own), terms.frozen(term)
-            less = None if mine is None else book.origins.shift(*frozen)
+            if loop not in loops:
+                return UNKNOWN, 0
+            own, mine = loops[loop]
+            less = book.origins.shift(terms.frozen(own), terms.frozen(term))
             if less is None or not np.array_equal(mine + less, value):
                 return UNKNOWN, 0
         more = other.reads if isinstance(other, Result) else {other.array}

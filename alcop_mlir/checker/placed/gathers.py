@@ -52,13 +52,13 @@ class Found(NamedTuple):
 class _Site(NamedTuple):
     """One instruction.
 
-    index:   what rows add to that of each dimension
+    rows:    what they add to the index of each dimension
     columns: in the first turn, and `along` the sum, of which they are a part
     inside:  of rows, and parts of the sum, that there are
     """
 
     found: Found
-    index: list[np.ndarray]
+    rows: list[np.ndarray]
     columns: np.ndarray
     along: np.ndarray
     inside: np.ndarray
@@ -66,13 +66,13 @@ class _Site(NamedTuple):
 
 class _Seen(NamedTuple):
     """One access, by block in x, y and z, and thread: the number of the first element,
-    bytes that are read, and who does; how many elements there are.
+    bytes that are read, and who does; how many elements there may be.
     """
 
     first: np.ndarray
     read: np.ndarray
     runs: np.ndarray
-    count: int
+    most: int
 
 
 class Gathers:
@@ -118,8 +118,7 @@ class Gathers:
         more = place // said.every % said.many * said.step
         others, threads = more >= said.most, said.start + more
         grid = np.indices(self.statement.grid)
-        steps = zip(said.blocks, grid, strict=True)
-        blocks = sum(step * axis for step, axis in steps)[..., None]  # type: ignore[index]
+        blocks = np.tensordot(said.blocks, grid, 1)[..., None]
         along = blocks + threads + _turned(said.turns, access)
         rows = self._rows(array, seen.first, along)
         own, more = _parted(rows, seen.runs & ~others)
@@ -173,13 +172,13 @@ class Gathers:
         looked = seen.runs & site.inside & ~site.found.others
         end = self.statement.extents
         for more in (0, turned):
-            first, last = site.along + more, site.along + more + seen.count - 1
+            first, last = site.along + more, site.along + more + seen.most - 1
             is_beyond = (first < 0) | (last >= end[self.statement.reduced])
             if (looked & is_beyond).any():
                 raise NotPlacedError(f"columns of {array} beyond the end of the sum")
         columns, size = site.columns + turned, self.statement.arrays[array].bytes
-        step = seen.count if self._has_neighbours(array, columns, seen.count) else 1
-        for number in range(0, seen.count, step):
+        step = seen.most if self._has_neighbours(array, columns, seen.most) else 1
+        for number in range(0, seen.most, step):
             index, is_there = self._element(site, columns + number)
             is_unread = seen.read < (number + step) * size
             is_other = is_unread | (index != seen.first + number)
@@ -192,7 +191,7 @@ class Gathers:
         window = self.statement.windows[site.found.array]
         more = window.indices({self.statement.reduced: along})
         number, is_there = np.zeros(1, np.int64), np.ones(1, bool)
-        for one, rows, columns in zip(window.dimensions, site.index, more, strict=True):
+        for one, rows, columns in zip(window.dimensions, site.rows, more, strict=True):
             index = rows + (columns + one.first)
             is_there = is_there & (index >= 0) & (index < one.extent)
             number = number + index * one.stride
@@ -213,8 +212,10 @@ class Gathers:
 
 def _seen(access: Access, size: int, count: int) -> _Seen:
     every = (access.offset // size, access.size, access.runs)
-    whole = (np.broadcast_to(one, access.shape).transpose(2, 1, 0, 3) for one in every)
-    return _Seen(*whole, count)
+    first, read, runs = (
+        np.broadcast_to(one, access.shape).transpose(2, 1, 0, 3) for one in every
+    )
+    return _Seen(first, read, runs, count)
 
 
 def _turned(turns: dict[int, int], access: Access) -> int:
