@@ -44,6 +44,8 @@ COPY = re.compile(r"\tcp\.async\.cg\.shared\.global \[%rd\d+\], \[%rd(\d+)\], 16
         CASES[6],  # a bias, and relu
         matmul("nn", 128, 128, 96, "block=64,64,32 warp=32,32 stages=2,1"),
         Case("batch", BATCH, "block=32,32,32 warp=16,16 stages=2,1"),
+        # Half of the threads copy: what others would is no number of a block and one.
+        matmul("nt", 64, 64, 16, "block=32,32,16 warp=16,16 stages=1,1"),
         matmul("nn", 64, 64, 200, "block=64,64,32 warp=32,32 stages=3,1"),  # a tail
         matmul("tn", 128, 64, 256, "block=64,64,32 warp=32,32 stages=3,2"),
         matmul("nt", 64, 128, 1024, "block=64,64,32 warp=32,32 stages=4,1 raster=2"),

@@ -49,12 +49,48 @@ func.func @f(%b: memref<64xf16>, %C: memref<32x64xf16>) {
   return
 }""",
 )
+# Filters with the channels last: no number of a block plus one of a thread says where
+# an element is from.
+FILTERS = Case(
+    "filters",
+    """
+func.func @f(%A: memref<8x16x3x3xf16>, %C: memref<8x3x3x16xf16>) {
+  linalg.generic {
+      indexing_maps = [affine_map<(f, h, w, c) -> (f, c, h, w)>,
+                       affine_map<(f, h, w, c) -> (f, h, w, c)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%A : memref<8x16x3x3xf16>) outs(%C : memref<8x3x3x16xf16>) {
+    ^bb0(%a: f16, %c: f16):
+      linalg.yield %a : f16
+  }
+  return
+}""",
+)
 TWO_LAYERS = Case("two layers", Path("examples/mlp_f16.mlir").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("case", [TRANSPOSED, BROADCAST], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [TRANSPOSED, BROADCAST, FILTERS], ids=lambda case: case.name
+)
 def test_moves_are_placed(case: Case) -> None:
     assert_proven(case)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%rd12, %rd6, 18, %rd11", "%rd12, %rd6, 16, %rd11"),  # another channel
+        ("%rd13, %r6, 6", "%rd13, %r6, 4"),
+        ("%rd15, %r8, 2", "%rd15, %r8, 4"),
+        ("%rd18, %r6, 96", "%rd18, %r6, 94"),
+        ("%rd20, %r8, 32", "%rd20, %r8, 64"),  # some are stored twice
+        ("%rs14, %rs13, 144", "%rs14, %rs13, 143"),
+        ("%p1, %r1, 1151", "%p1, %r1, 1150"),  # all but one
+        ("%rs8, %rs7, 86", "%rs8, %rs7, 85"),
+    ],
+)
+def test_other_filters_are_not_placed(old: str, new: str) -> None:
+    assert_misplaced(FILTERS, old, new)
 
 
 @pytest.mark.parametrize(
