@@ -69,7 +69,7 @@ setp.lt.u32 %p4, %r8, 8;
 @%p4 bra TURN;
 """
 # Of thread t: t + 1 turns, in which it reads words 0 to t; the last thread reads 128.
-_PACES = """
+PACES = """
 mov.u64 %d2, 0;
 TURN:
 shl.b64 %d3, %d2, 2;
@@ -124,7 +124,7 @@ def test_more_blocks_than_rows() -> None:
 
 
 def test_threads_at_their_own_pace() -> None:
-    text, words = kernel(_PACES, "a"), {"a": Array(((4 * 128, ()),))}
+    text, words = kernel(PACES, "a"), {"a": Array(((4 * 128, ()),))}
     assert is_bounded(text, replace(image(), arrays=words))
     less = {"a": Array(((4 * 127, ()),))}
     assert not is_bounded(text, replace(image(), arrays=less))
@@ -133,7 +133,7 @@ def test_threads_at_their_own_pace() -> None:
 @pytest.mark.parametrize(("old", "ends"), [("", True), ("%d2, 1;", False)])
 def test_the_end_of_threads_at_their_own_pace(old: str, ends: bool) -> None:
     """All are run to it; where a counter stands still, nobody gets there."""
-    text = kernel(_PACES.replace(old, "%d2, 0;") if old else _PACES, "a")
+    text = kernel(PACES.replace(old, "%d2, 0;") if old else PACES, "a")
     given = replace(image(), arrays={"a": Array(((4 * 128, ()),))})
     assert certified(text, "f", None, None, {}, 60, given).is_ending == ends
 

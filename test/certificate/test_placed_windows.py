@@ -114,6 +114,24 @@ def test_other_windows_are_not_placed(old: str, new: str) -> None:
     assert_misplaced(PLAIN, old, new)
 
 
+@pytest.mark.parametrize(
+    ("case", "old", "new"),
+    [
+        (STRIDED, "[%rd36+576], 16, 16", "[%rd36+512], 16, 16"),
+        (STRIDED, "[%rd36+128], 16, 16", "[%rd36+192], 16, 16"),
+        (STRIDED, "[%rd36+1280], 16, 16", "[%rd36+1216], 16, 16"),
+        (FEW, "%p11, %rd5, 16", "%p11, %rd5, 24"),  # of a tap what the next one has
+        (FEW, "%p11, %rd5, 16", "%p11, %rd5, 8"),
+        (FEW, "%rd55, %rd46, 5", "%rd55, %rd46, 6"),
+        (FEW, "%rd87, 16, 48, %p16", "%rd87, 16, 32, %p16"),
+        (FEW, "%rd31, %rd78, 1536", "%rd31, %rd78, 1024"),
+        (FEW, "%r20, 0, 1015808, %p4", "%r20, 0, 1015807, %p4"),
+    ],
+)
+def test_others_are_not_placed(case: Case, old: str, new: str) -> None:
+    assert_misplaced(case, old, new)
+
+
 def placed() -> dict[str, Any]:
     found = verdict(PLAIN, PLAIN.ptx).certificate
     assert found is not None
