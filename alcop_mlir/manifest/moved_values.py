@@ -140,7 +140,7 @@ def _made(
 
 
 def _order(held: Held, array: str, shape: Shape, read: Mapping[str, Operand]) -> Order:
-    """In which order of dimensions an array has a value: as those that it is made of."""
+    """In which order an array has dimensions of a value: as those it is made of."""
     plain, one = tuple(range(len(shape))), held.values.arrays[array]
     orders = {held.order(name, shape) for name in read} - {None, (), plain}
     fits = [o for o in orders if o and tuple(shape[n] for n in o) == one.shape]
