@@ -253,9 +253,10 @@ class Contraction:
             reads[self.parts.array], order = frozenset(), self.parts.loops
         lhs, rhs, init = self.operands
         arrays, windows = self.values.arrays, dict[str, Any]()
-        if any(one.indices for one in used.values()):
+        sums_parts = rhs is None
+        if any(o.indices for o in used.values()) or (sums_parts and is_known(used)):
             used, order, windows = fused(used, order, arrays)
-        elif rhs is None and not is_known(used):
+        elif sums_parts:
             used, order = merged(used, order)
         part: Part | None = None
         if self.parts is not None:

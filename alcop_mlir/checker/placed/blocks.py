@@ -9,7 +9,7 @@ own, on which the guard is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -170,10 +170,16 @@ def turns_of(numbers: np.ndarray) -> list[np.ndarray]:
 
 
 class Classes:
-    """Of one machine: `told` are numbers of its state, `blocks` where it is."""
+    """Of one machine: `told` are numbers of its state, `blocks` where it is.
 
-    def __init__(self, machine: Machine, origins: Origins):
+    seen: arrays of whose elements accesses are known to be otherwise
+    """
+
+    def __init__(
+        self, machine: Machine, origins: Origins, seen: Set[str] = frozenset()
+    ):
         self.machine, self.blocks = machine, Blocks(origins, machine.threads)
+        self.seen = seen
 
     def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
         """A result, before registers change; told where its value does not say it all.
@@ -290,7 +296,8 @@ class Classes:
         told, every = state.data.told, {n: state.registers.get(n) for n in ins.reads}
         names = [n for n, value in every.items() if value is None and n in told]
         symbols = {s for value in every.values() for s in symbols_of(value)}
-        if len(names) != 1 or not any(s[:1] == "." for s in symbols):
+        pointers = {s[1:] for s in symbols if s[:1] == "."} - self.seen
+        if len(names) != 1 or not pointers:
             return []
         (name,) = names
         try:

@@ -80,7 +80,7 @@ class Placing:
         is_fine = any(t is not None and t[0] == 1 for t in map(type_bytes, every))
         is_fine |= any(one.bytes == 1 for one in statement.arrays.values())
         self.book = Book(statement, 1 if is_fine else 2)
-        self.classes = Classes(machine, self.book.origins)
+        self.classes = Classes(machine, self.book.origins, statement.windows.keys())
         here = machine, self.book, self.classes.blocks
         self.moves = Moves(*here, numbers(flow), gathers)
         self.tiles = Tiles(self.moves)
