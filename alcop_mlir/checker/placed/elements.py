@@ -13,7 +13,7 @@ import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
-from alcop_mlir.checker.machine.held import Tags
+from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.placed.results import of_result
 from alcop_mlir.checker.placed.rows import joined_in_rows
 from alcop_mlir.checker.placed.tags import (
@@ -130,7 +130,7 @@ def _together(book: Book, given: _Given) -> _Found:
             if loop not in loops:
                 return UNKNOWN, 0
             own, mine = loops[loop]
-            less = book.origins.shift(terms.frozen(own), terms.frozen(term))
+            less = _less(book, terms.frozen(own), terms.frozen(term))
             if less is None or not np.array_equal(mine + less, value):
                 return UNKNOWN, 0
         more = other.reads if isinstance(other, Result) else {other.array}
@@ -138,6 +138,12 @@ def _together(book: Book, given: _Given) -> _Found:
             return UNKNOWN, 0
         found = found._replace(reads=found.reads | more)
     return book.number(found), at
+
+
+def _less(book: Book, one: Frozen, other: Frozen) -> int | None:
+    """By how much one term is more than another, where that is a number here."""
+    is_same = book.origins.is_same(one, other)
+    return 0 if is_same else book.origins.shift(one, other)
 
 
 def _added(book: Book, given: _Given) -> _Found | None:
@@ -154,8 +160,8 @@ def _added(book: Book, given: _Given) -> _Found | None:
         is_next = book.meet(one.upto, other.first) and other.upto != other.first
         if not is_next or one.size != other.size:
             continue
-        is_same = book.origins.is_same(one.term, other.term)
-        if not is_same or not np.array_equal(at, index):
+        less = _less(book, one.term, other.term)
+        if less is None or not np.array_equal(at + less, index):
             return UNKNOWN, 0
         reads = one.reads | other.reads
         return book.number(one._replace(upto=other.upto, reads=reads)), at

@@ -364,6 +364,10 @@ class Moves:
             found = Tags(shared.number[granules], shared.place[granules])
         elif "global" in ins.parts:
             found = self.addresses.loaded(ins.operands[1], size * len(names))
+            active = self.machine.state.lanes
+            if found is not None and active is not None:
+                nothing = self.nothing(size * len(names), UNKNOWN)
+                found = chosen(active, found, nothing)
             if found is not None and self._is_stored(found):
                 found = None
         if found is None or size < self.grain or (found.number == UNKNOWN).all():
