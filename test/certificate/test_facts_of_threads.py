@@ -166,3 +166,19 @@ def test_what_was_found_before_is_asked_again_where_ranges_are_wider() -> None:
         above, last = {A: 1, B: -1, "": -1}, {B: 1, "": -MOST}
         assert facts.excludes([[above]], [last], []) == is_below
     assert list(known.values()) == [None]
+
+
+def test_cases_of_all_threads_are_known_side_by_side() -> None:
+    """Numbers that are the same in both cases are those of the threads."""
+    both = np.concatenate([LANES % 4, LANES % 4 + 2])
+    facts, (lane, again, apart) = asked(Found(), LANES, np.tile(LANES, 2), both)
+    assert again == lane
+    assert apart != facts.of_threads(both[:THREADS])
+    total = facts.in_threads(terms.plus(lane, apart))
+    assert total is not None
+    assert (total == np.tile(LANES, 2) + both).all()
+    # Where a thread's number is 2 at most, the most is that of the second case.
+    few = terms.minus(terms.number(2), lane)
+    most = terms.plus(facts.at_most(apart, [few]), {**apart, "": 0})
+    assert most == terms.number(4)
+    assert facts.at_most(lane, [terms.minus(apart, terms.number(5))])[""] == 7

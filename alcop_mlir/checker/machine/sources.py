@@ -48,7 +48,10 @@ class Sources:
         names = list(value.parts)
         shape = len(names), len(value.constant)
         parts = np.array([value.parts[n] for n in names], np.int64).reshape(shape)
-        rows, which = np.unique(parts, axis=1, return_inverse=True)
+        if (parts == parts[:, :1]).all():  # as where all threads copy of one tile
+            rows, which = parts[:, :1], np.zeros(shape[1], np.int64)
+        else:
+            rows, which = np.unique(parts, axis=1, return_inverse=True)
         numbers = np.array(
             [
                 self.number(dict(zip(names, row, strict=True)))
