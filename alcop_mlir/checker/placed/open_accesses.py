@@ -89,6 +89,8 @@ class Accesses(Questions):
         self._extents: dict[str, Term] = {}
         self._elements: dict[object, Indices | None] = {}
         self._general: dict[object, list[bool]] = {}
+        self._plainly: dict[int, Indices | None] = {}
+        self._unclamped: dict[object, Term] = {}
 
     def see(self, thread: Thread, ins: Instruction) -> None:
         """An access, where the thread stands."""
@@ -162,6 +164,7 @@ class Accesses(Questions):
         pc: int,
         key: object,
         indices: Indices,
+        way: Way,
         ask: Callable[[Indices], list[Asked]],
     ) -> bool:
         """Whether nothing can be that is asked of an access; what is so on all ways, as
@@ -176,6 +179,8 @@ class Accesses(Questions):
                 for clause, way, edge in ([] if found is None else ask(found))
             ]
         are_known = self._general[pc, key]
+        if not self._is_general(pc, indices, way):
+            are_known = []
         if are_known and all(are_known):
             return True
         asked = ask(indices)
@@ -238,7 +243,7 @@ class Accesses(Questions):
         reduced = self.statement.reduced
         if any(isinstance(s, Choice) for t in found.values() for s in t):
             found = {
-                loop: t if loop == reduced else self._unchosen(loop, t, way)
+                loop: t if loop == reduced else self._without_choice(loop, t, way)
                 for loop, t in found.items()
             }
         if not all(self._is_shared(s) for t in found.values() for s in t if s):
@@ -246,15 +251,29 @@ class Accesses(Questions):
         return access.array, {loop: self.plain(t) for loop, t in found.items()}
 
     def in_general(self, pc: int) -> Indices | None:
-        """The indices of an access on all ways, where those of a way are the same with
-        numbers of threads for names.
-        """
+        """The indices of an access, wherever a way came from; None: nobody knows."""
+        if pc not in self._plainly:
+            self._plainly[pc] = self._in_general(pc)
+        return self._plainly[pc]
+
+    def _in_general(self, pc: int) -> Indices | None:
         access = self.found[pc]
-        if any(name[0] == "j" for name in terms.inside(access.offset)):
-            return None
-        found = self._apart(access.array, self.plain(access.offset))
-        every = (s for t in (found or {}).values() for s in t)
-        return None if any(isinstance(s, Choice) for s in every) else found
+        found = self._apart(access.array, self.plain(access.offset)) or {}
+        way, reduced = Way(self.ways.flow.block[pc]), self.statement.reduced
+        plain = {
+            loop: self.plain(t if loop == reduced else self._unchosen(loop, t, way))
+            for loop, t in found.items()
+        }
+        is_chosen = any(isinstance(s, Choice) for t in plain.values() for s in t)
+        return None if is_chosen else plain or None
+
+    def _is_general(self, pc: int, indices: Indices, way: Way) -> bool:
+        """Whether an access has these indices on a way as it has them on all."""
+        found, still = self.in_general(pc), replace(way, turns={}, values={})
+        return found is not None and all(
+            terms.frozen(self.plain(term, still)) == terms.frozen(indices[loop])
+            for loop, term in found.items()
+        )
 
     def _apart(self, array: str, offset: Term) -> Indices | None:
         size = self.statement.arrays[array].bytes
@@ -292,6 +311,13 @@ class Accesses(Questions):
         many = terms.plus(many, self.thread.facts.of_threads(numbers // by))
         rest = {s: c % by for s, c in shared.items()}
         return many, terms.plus(rest, self.thread.facts.of_threads(numbers % by))
+
+    def _without_choice(self, loop: str, index: Term, way: Way) -> Term:
+        """The same as `_unchosen`; what is so on all ways is found out once."""
+        key = loop, terms.frozen(index), way.block
+        if key not in self._unclamped:
+            self._unclamped[key] = self._unchosen(loop, index, Way(way.block))
+        return self._unchosen(loop, self._unclamped[key], way)
 
     def _unchosen(self, loop: str, index: Term, way: Way) -> Term:
         """The index, or where a choice keeps it inside, what it would be without."""

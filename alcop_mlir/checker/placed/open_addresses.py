@@ -10,7 +10,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.moves import Moves
-from alcop_mlir.checker.placed.open_accesses import Indices
+from alcop_mlir.checker.placed.open_accesses import Asked, Indices
 from alcop_mlir.checker.placed.open_book import OpenBook, is_digit
 from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.tags import UNKNOWN, Element
@@ -63,13 +63,17 @@ class OpenAddresses(Addresses):
         array, indices = found
         size = self.book.statement.arrays[array].bytes
         many = max(count // size, 1)
-        before, beyond = self.accesses.along(indices, many)
-        there = self.accesses.valid(indices, many)
         less = terms.minus(terms.number(count - 1), access.size)
         some = terms.plus(access.size, terms.number(-1))
-        for wrong in ([*before, less], [*beyond, some]):
-            if not self.accesses.never([[*there, *wrong]], way):
-                return None
+
+        def ask(indices: Indices) -> list[Asked]:
+            before, beyond = self.accesses.along(indices, many)
+            there = self.accesses.valid(indices, many)
+            every = [*there, *before, less], [*there, *beyond, some]
+            return [([wrong], way, None) for wrong in every]
+
+        if not self.accesses.are_never(pc, "copied", indices, way, ask):
+            return None
         return self._of(array, indices, size, count)
 
     def _of(self, array: str, indices: Indices, size: int, count: int) -> Tags | None:

@@ -356,10 +356,10 @@ class OpenPlacing(Placing):
         count, rest = self.addresses.count(ins, array), self._resting()
         if rest is not None:
             ask = partial(self.accesses.skips, rest, count=count, is_zero=True)
-            if not self.accesses.are_never(pc, rest.key, indices, ask):
+            if not self.accesses.are_never(pc, rest.key, indices, way, ask):
                 raise Misplaced(f"elements of {array} that are not stored")
         ask = partial(self.accesses.beyond, pc, count=count, way=way)
-        if not self.accesses.are_never(pc, "beyond", indices, ask):
+        if not self.accesses.are_never(pc, "beyond", indices, way, ask):
             raise Misplaced(f"elements of {array} beyond its end")
         size = self.statement.arrays[array].bytes
         super()._put(ins, self.sums.results(tags, indices, size), lanes)
