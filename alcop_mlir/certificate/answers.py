@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from alcop_mlir.certificate.certificate import sealed
@@ -36,14 +37,17 @@ class Found(Answers):
 
     known:   what was found before, by question
     windows: makes what all threads access of arrays that windows are moved over
+    until:   the CPU time at which the search ends
     """
 
     def __init__(
         self,
         known: dict[Any, Any] | None = None,
         windows: Callable[[], Recorded] | None = None,
+        until: float = inf,
     ) -> None:
         super().__init__([], [], [])
+        self.until = until
         self._windows, self._recorded = windows, None
         self._known: dict[Any, Any] = {} if known is None else known
         self._numbers: dict[str, int] = {}
@@ -83,7 +87,8 @@ class Found(Answers):
                 self._recent.appendleft(proof)
                 return proof
         rows = list(map(Row, query))
-        tree = Search(facts, given, clauses, self._vain).refuted(rows)
+        search = Search(facts, given, clauses, self._vain, self.until)
+        tree = search.refuted(rows)
         try:
             found = None if tree is None else steps(tree, rows)
         except NoSteps:
@@ -105,7 +110,7 @@ class Found(Answers):
     def turn(self, head: int, ways: Ways) -> Any:
         """Searched for on ways of its own, whose questions are not kept."""
         if self._searched is None:
-            self._searched = Turns(ways, Found(self._known))
+            self._searched = Turns(ways, Found(self._known, until=self.until))
         return self.turns.setdefault(head, encoded(self._searched.found[head]))
 
     def columns(self, pc: int) -> Any:
@@ -140,11 +145,15 @@ def _proves(
 
 
 def answered(
-    ptx: str, certificate: dict[str, Any], known: dict[Any, Any] | None = None
+    ptx: str,
+    certificate: dict[str, Any],
+    known: dict[Any, Any] | None = None,
+    until: float = inf,
 ) -> dict[str, Any]:
     """The certificate with answers, and without states that a check does not meet.
 
     known: answers that were found of the same kernel, and what is found now
+    until: the CPU time at which the search for them ends, by Outside
 
     Raises CertificateError where the checker does not accept it.
     """
@@ -154,7 +163,7 @@ def answered(
         assert isinstance(given.placed, Statement)
         return Recorded(read_kernel(ptx, given.entry), given, given.placed)
 
-    found = Found(known, windows)
+    found = Found(known, windows, until)
     met = check(ptx, certificate, found)
     numbers = {number: place for place, number in enumerate(met)}
     answers = {

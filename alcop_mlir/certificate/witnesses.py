@@ -7,15 +7,17 @@ what a size multiplies: `size * L + rest` is below `rest - size * c` if L is bel
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, inf
 from typing import Any
 
 import numpy as np
 
 from alcop_mlir.certificate.elimination import eliminated, left_of
 from alcop_mlir.certificate.steps import Row, Split, Tree, total
+from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Facts
@@ -52,12 +54,21 @@ class Sides:
 
 
 class Search:
-    """For one question; vain: what was searched for in vain before."""
+    """For one question.
+
+    vain:  what was searched for in vain before
+    until: the CPU time at which the search ends, with an error
+    """
 
     def __init__(
-        self, facts: Facts, given: list[Term], clauses: list[Clause], vain: set[Any]
+        self,
+        facts: Facts,
+        given: list[Term],
+        clauses: list[Clause],
+        vain: set[Any],
+        until: float = inf,
     ):
-        self.facts, self.vain = facts, vain
+        self.facts, self.vain, self.until = facts, vain, until
         self.given = [Row(f, ("fact", number)) for number, f in enumerate(given)]
         self.clauses = [
             Sides(number, [[Row(f) for f in one] for one in clause])
@@ -264,6 +275,8 @@ class Search:
     # Elimination.
 
     def _conflict(self, rows: list[Row], near: list[Sides]) -> Tree | None:
+        if time.process_time() > self.until:
+            raise Outside("the time for the proof has passed")
         key = (
             self.splits,
             frozenset(terms.frozen(r.term) for r in rows),

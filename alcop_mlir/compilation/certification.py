@@ -23,6 +23,7 @@ from alcop_mlir.certificate.bounds.preconditions import Preconditions, precondit
 from alcop_mlir.certificate.bounds.ways import NO_WRAP
 from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.checker.form.open_statement import is_open
 from alcop_mlir.element_types import element_bytes
 from alcop_mlir.errors import CertificateError, NotBoundedError
@@ -111,118 +112,122 @@ def certified(
 
     The certificate keeps the states that the check has met.
     """
-    task = (ptx, entry, threads, shared_bytes, requirements, seconds)
     given = Preconditions() if promised is None else promised
-    kernel = find_entry(parsed(ptx), entry)
-    check_parameters(kernel, given.arrays)
-    # Of windows all threads are gone through one by one.
-    has_windows = '"windows"' in stated
-    shown, known = certify(*task, has_windows=has_windows), dict[Any, Any]()
-    report = shown
-    if not has_windows:
-        report = _bounded_by_the_check(ptx, shown, given, stated, known)
-    if not report.is_bounded:
-        bounded = _with_bounds(ptx, shown, given, seconds)
-        report = _checked(ptx, _with_statement(bounded, stated), known)
-    if report.certificate is None and report.is_steady:
-        less = certify(*task, False)
-        bounded = _with_bounds(ptx, less, given, seconds)
-        return _checked(ptx, _with_statement(bounded, stated))
+    check_parameters(find_entry(parsed(ptx), entry), given.arrays)
+    proof = _Proof(ptx, given, stated, seconds)
+    task = (ptx, entry, threads, shared_bytes, requirements, seconds)
+    shown = certify(*task, has_windows=proof.has_windows)
+    try:
+        report = proof.checked_whole(shown)
+        if report.certificate is None and report.is_steady:
+            return proof.checked_whole(certify(*task, False))
+    except Outside as late:
+        return replace(shown, status="outside", why=str(late), certificate=None)
     return report
 
 
-def _bounded_by_the_check(
-    ptx: str, report: Report, given: Preconditions, stated: str, known: dict[Any, Any]
-) -> Report:
-    """The report, as bounded if the checker shows it by terms: what it asks for is
-    searched for then, and the prover need not look at each access before.
+class _Proof:
+    """Of a kernel of which it is shown that it uses shared memory right: the rest, and
+    that the checker accepts all.
+
+    known: answers that were found before
+    until: the CPU time at which nothing more is searched for
     """
-    found = report.certificate
-    if found is None or NO_WRAP not in found["assumes"]:
-        return report
-    task = (parsed(ptx), report.entry, found["threads"], given, 0)
-    if not bounds_of(*task).is_by_terms():
-        return report
-    promised = {**given.to_json(), "by_numbers": False}
-    whole = sealed({**found, "bounds": promised})
-    bounded = replace(report, is_bounded=True, certificate=whole)
-    return _checked(ptx, _with_statement(bounded, stated), known, False)
 
+    def __init__(self, ptx: str, given: Preconditions, stated: str, seconds: float):
+        self.ptx, self.given, self.stated = ptx, given, stated
+        self.seconds, self.until = seconds, time.process_time() + seconds
+        self.known: dict[Any, Any] = {}
+        # Of windows all threads are gone through one by one.
+        self.has_windows = '"windows"' in stated
 
-def _with_bounds(
-    ptx: str, report: Report, given: Preconditions, seconds: float
-) -> Report:
-    """The report with what is shown of accesses to global memory."""
-    found = report.certificate
-    if found is None:
-        return report
-    start = time.perf_counter()
-    bounds = bounds_of(parsed(ptx), report.entry, found["threads"], given, seconds)
-    is_bounded = bounds.run()
-    spent = report.seconds + time.perf_counter() - start
-    report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
-    if not is_bounded:
-        return report
-    if bounds.by_numbers:  # all threads have been run to their ends
-        report = replace(report, is_ending=True)
-    assumed = sorted({*found["assumes"], *bounds.assumed})
-    assumptions = dict.fromkeys((*report.assumptions, *assumed))
-    promised = {**given.to_json(), "by_numbers": bounds.by_numbers}
-    whole = sealed({**found, "bounds": promised, "assumes": assumed})
-    return replace(report, certificate=whole, assumptions=tuple(assumptions))
+    def checked_whole(self, shown: Report) -> Report:
+        """With bounds and results, as far as the checker accepts them."""
+        if not self.has_windows:
+            report = self._bounded_by_the_check(shown)
+            if report.is_bounded:
+                return report
+        return self._checked(self._with_statement(self._with_bounds(shown)))
 
+    def _bounded_by_the_check(self, report: Report) -> Report:
+        """The report, as bounded if the checker shows it by terms: what it asks for is
+        searched for then, and the prover need not look at each access before.
+        """
+        found = report.certificate
+        if found is None or NO_WRAP not in found["assumes"]:
+            return report
+        task = (parsed(self.ptx), report.entry, found["threads"], self.given, 0)
+        if not bounds_of(*task).is_by_terms():
+            return report
+        promised = {**self.given.to_json(), "by_numbers": False}
+        whole = sealed({**found, "bounds": promised})
+        bounded = replace(report, is_bounded=True, certificate=whole)
+        return self._checked(self._with_statement(bounded), is_last=False)
 
-def _with_statement(report: Report, stated: str) -> Report:
-    """The report with what is said of its results, for the check to show."""
-    found = report.certificate
-    if found is None:
-        return report
-    if not stated.startswith("{"):
-        return replace(report, misplaced=stated or "nothing says what it computes")
-    statement = json.loads(stated)
-    if is_open(statement) and not report.is_bounded:
-        return replace(report, misplaced="accesses are not bounded")
-    whole = sealed({**found, "placed": statement})
-    return replace(report, is_placed=True, certificate=whole)
+    def _with_bounds(self, report: Report) -> Report:
+        """The report with what is shown of accesses to global memory."""
+        found = report.certificate
+        if found is None:
+            return report
+        start = time.perf_counter()
+        task = (report.entry, found["threads"], self.given, self.seconds)
+        bounds = bounds_of(parsed(self.ptx), *task)
+        is_bounded = bounds.run()
+        spent = report.seconds + time.perf_counter() - start
+        report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
+        if not is_bounded:
+            return report
+        if bounds.by_numbers:  # all threads have been run to their ends
+            report = replace(report, is_ending=True)
+        assumed = sorted({*found["assumes"], *bounds.assumed})
+        assumptions = dict.fromkeys((*report.assumptions, *assumed))
+        promised = {**self.given.to_json(), "by_numbers": bounds.by_numbers}
+        whole = sealed({**found, "bounds": promised, "assumes": assumed})
+        return replace(report, certificate=whole, assumptions=tuple(assumptions))
+
+    def _with_statement(self, report: Report) -> Report:
+        """The report with what is said of its results, for the check to show."""
+        found = report.certificate
+        if found is None:
+            return report
+        if not self.stated.startswith("{"):
+            why = self.stated or "nothing says what it computes"
+            return replace(report, misplaced=why)
+        statement = json.loads(self.stated)
+        if is_open(statement) and not report.is_bounded:
+            return replace(report, misplaced="accesses are not bounded")
+        whole = sealed({**found, "placed": statement})
+        return replace(report, is_placed=True, certificate=whole)
+
+    def _checked(self, report: Report, is_last: bool = True) -> Report:
+        """The report, with its certificate as the checker accepts it.
+
+        is_last: whether there is no other way to show that accesses are bounded
+        """
+        found = report.certificate
+        if found is None:
+            return report
+        try:
+            whole = answered(self.ptx, found, self.known, self.until)
+        except CertificateError as error:
+            is_loose = isinstance(error, NotBoundedError) or not report.is_placed
+            if report.is_bounded and is_loose and not is_last:
+                return replace(report, is_bounded=False)
+            if report.is_bounded and is_loose:
+                loose = f"the checker does not accept it: {error}"
+                part = sealed({**found, "bounds": None})
+                less = replace(report, is_bounded=False, loose=loose, certificate=part)
+                return self._checked(replace(less, is_ending=found["ends"]))
+            if report.is_placed:
+                return self._checked(_without_statement(report, str(error)), is_last)
+            why = f"the checker does not accept the proof: {error}"
+            return replace(report, status="outside", why=why, certificate=None)
+        return replace(report, certificate=whole, heads=len(whole["heads"]))
 
 
 def _without_statement(report: Report, why: str) -> Report:
     part = sealed({**(report.certificate or {}), "placed": None})
     return replace(report, is_placed=False, misplaced=why, certificate=part)
-
-
-def _checked(
-    ptx: str,
-    report: Report,
-    known: dict[Any, Any] | None = None,
-    is_last: bool = True,
-) -> Report:
-    """The report, with its certificate as the checker accepts it.
-
-    known:   answers that were found before
-    is_last: whether there is no other way to show that accesses are bounded
-    """
-    found, known = report.certificate, {} if known is None else known
-    if found is None:
-        return report
-    try:
-        whole = answered(ptx, found, known)
-    except CertificateError as error:
-        is_loose = isinstance(error, NotBoundedError) or not report.is_placed
-        if report.is_bounded and is_loose and not is_last:
-            return replace(report, is_bounded=False)
-        if report.is_bounded and is_loose:
-            loose = f"the checker does not accept it: {error}"
-            part = sealed({**found, "bounds": None})
-            less = replace(report, is_bounded=False, loose=loose, certificate=part)
-            less = replace(less, is_ending=found["ends"])
-            return _checked(ptx, less, known)
-        if report.is_placed:
-            less = _without_statement(report, str(error))
-            return _checked(ptx, less, known, is_last)
-        why = f"the checker does not accept the proof: {error}"
-        return replace(report, status="outside", why=why, certificate=None)
-    return replace(report, certificate=whole, heads=len(whole["heads"]))
 
 
 def launched_kernels(bundle: Bundle) -> list[Launched]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from placed_cases import restated, verdict
 
+from alcop_mlir.certificate.answers import answered
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.open_statement import read_open_statement
@@ -18,6 +19,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.open_numbers import Numbers
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
+from alcop_mlir.compilation import certification
 from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
@@ -163,6 +165,21 @@ def test_blocks_that_take_other_tiles_are_not_placed(old: str, new: str) -> None
     report = verdict(RASTER, text, BY_COPIES)
     assert report.verdict != "proven"
     assert not report.is_placed
+
+
+def test_a_search_for_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prover is done then; the check has asked, and there is no time to answer."""
+
+    def late(ptx: str, found: Any, known: Any, until: float) -> Any:
+        assert until < float("inf")
+        return answered(ptx, found, known, 0)
+
+    monkeypatch.setattr(certification, "answered", late)
+    report = verdict(PLAIN, PLAIN.ptx, BY_COPIES)
+    assert (report.status, report.why) == (
+        "outside",
+        "the time for the proof has passed",
+    )
 
 
 def test_as_many_blocks_as_tiles_are_needed() -> None:
