@@ -1,4 +1,4 @@
-"""Indices as sums of loops: `32 * h + d` of a column that heads share."""
+"""Indices that are linear in loops: `32 * h + d` of a column that heads share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from alcop_mlir.manifest.held_values import Shape
 
 
 class Linear(NamedTuple):
-    """The sum of loops, each times its factor, and a number."""
+    """Loops, each times a coefficient, and a number, added up."""
 
     factors: tuple[tuple[str, int], ...] = ()
     first: int = 0
 
     def times(self, factor: int, plus: int = 0) -> Linear:
-        """Each of it times a factor, and a number more."""
+        """All of it times a number, and another one more."""
         factors = tuple((loop, each * factor) for loop, each in self.factors)
         return Linear(factors, self.first * factor + plus)
 
@@ -36,7 +36,7 @@ class Split(Exception):
     def loops(
         self, index: Index, turns: Mapping[str, Extent]
     ) -> tuple[Index, dict[str, Extent]]:
-        """An index of two loops in its place, and how many turns all have."""
+        """An index with two loops instead of it, and how many turns all have."""
         inner = next(one for one in ascii_letters if one not in turns)
         several = int(str(turns[self.loop])) // self.turns
         found = tuple(self._replaced(one, inner) for one in index)

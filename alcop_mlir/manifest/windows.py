@@ -1,8 +1,8 @@
 """Arrays that windows are moved over, as one operand of a contraction sees them.
 
-A view has a loop for each position of a window and one for each place in it; around the
-array there may be zeros. Loops that all other operands have side by side become one, as
-rows of a matrix: which part of it is which loop the window says.
+A view has a loop for each position of a window and one for each offset in it; around
+the array there may be zeros. Loops that all other operands have side by side become one,
+as rows of a matrix: which part of it is which loop the window says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels of rows: what is made of an element, and of sums or maxima of its row."""
+"""Kernels of rows: what is made of an element, and of reductions of its row."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ func.func @f(%x: memref<64x64xf16>, %g: memref<64xf16>, %y: memref<64x64xf16>) {
 }""",
 )
 SUMS = Case(
-    "sums of rows",
+    "reductions of rows",
     """
 func.func @f(%x: memref<64x32xf32>, %y: memref<64xf32>) {
   %zero = arith.constant 0.0 : f32
@@ -67,7 +67,7 @@ func.func @f(%x: memref<64x32xf32>, %y: memref<64xf32>) {
   return
 }""",
 )
-# A row of four warps, whose sums meet in shared memory.
+# A row of four warps, whose reductions meet in shared memory.
 WIDE = Case(
     "wide rows",
     CENTRED.text.replace("64x64", "4x1024")
@@ -177,7 +177,7 @@ def test_parts_that_are_put_together_are_placed() -> None:
     ],
 )
 def test_parts_that_more_elements_share(old: str, new: str) -> None:
-    """All places of a cache: rows have no index along these."""
+    """All rows of a cache: elements have no index along these."""
     assert _turned("", "", "main_map_4")
     assert not _turned(old, new, "main_map_4")
 

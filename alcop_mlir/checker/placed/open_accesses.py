@@ -348,7 +348,7 @@ class Accesses(Questions):
 
 
 def with_rests(term: Term) -> tuple[Term, dict[str, Term]]:
-    """With names for the rests of what is divided by numbers, and what these stand for:
+    """With a name for each rest of a division by a number, and what names stand for:
     all of `c * x - 4 * c * (x / 4)` is of one digit, which its coefficient c says then.
     """
     chains: dict[str, list[Quotient]] = {}

@@ -1,9 +1,9 @@
 """That blocks together store each output once, where nobody knows how many there are.
 
 On each way a block stores a box of the output: so many indices of each loop, from a
-multiple of that on. All multiples are of places in the output, there are as many blocks
-as places, and no two blocks have the same one, as from its place the number of a block
-can be computed: so each has one block.
+multiple of that on. All multiples are inside of the output, there are as many blocks as
+such multiples, and no two blocks have the same ones, as the number of a block can be
+computed of its multiples: so each box has one block.
 """
 
 from __future__ import annotations
