@@ -116,14 +116,15 @@ def certified(
     check_parameters(find_entry(parsed(ptx), entry), given.arrays)
     proof = _Proof(ptx, given, stated, seconds)
     task = (ptx, entry, threads, shared_bytes, requirements, seconds)
-    shown = certify(*task, has_windows=proof.has_windows)
+    start = time.perf_counter()
+    report = certify(*task, has_windows=proof.has_windows)
     try:
-        report = proof.checked_whole(shown)
+        report = proof.checked_whole(report)
         if report.certificate is None and report.is_steady:
-            return proof.checked_whole(certify(*task, False))
+            report = proof.checked_whole(certify(*task, False))
     except Outside as late:
-        return replace(shown, status="outside", why=str(late), certificate=None)
-    return report
+        report = replace(report, status="outside", why=str(late), certificate=None)
+    return replace(report, seconds=time.perf_counter() - start)
 
 
 class _Proof:
@@ -169,12 +170,10 @@ class _Proof:
         found = report.certificate
         if found is None:
             return report
-        start = time.perf_counter()
         task = (report.entry, found["threads"], self.given, self.seconds)
         bounds = bounds_of(parsed(self.ptx), *task)
         is_bounded = bounds.run()
-        spent = report.seconds + time.perf_counter() - start
-        report = replace(report, seconds=spent, is_bounded=is_bounded, loose=bounds.why)
+        report = replace(report, is_bounded=is_bounded, loose=bounds.why)
         if not is_bounded:
             return report
         if bounds.by_numbers:  # all threads have been run to their ends

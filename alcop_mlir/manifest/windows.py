@@ -2,7 +2,7 @@
 
 A view has a loop for each position of a window and one for each offset in it; around
 the array there may be zeros. Loops that all other operands have side by side become one,
-as rows of a matrix: which part of it is which loop the window says.
+as rows of a matrix: the window says which part of it is which loop.
 """
 
 from __future__ import annotations
