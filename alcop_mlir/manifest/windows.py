@@ -1,7 +1,7 @@
 """Arrays that windows are moved over, as one operand of a contraction sees them.
 
 A view has a loop for each position of a window and one for each offset in it; around
-the array there may be zeros. Loops that all other operands have side by side become one,
+the array there may be zeros. Loops that all other operands have side by side are one,
 as rows of a matrix: the window says which part of it is which loop.
 """
 
