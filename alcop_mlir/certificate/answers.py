@@ -14,8 +14,9 @@ from math import inf
 from typing import Any
 
 from alcop_mlir.certificate.certificate import sealed
-from alcop_mlir.certificate.steps import NoSteps, Row, steps
+from alcop_mlir.certificate.steps import Late, NoSteps, Row, steps
 from alcop_mlir.certificate.turns import Turns, encoded
+from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.certificate.windows.columns import Recorded
 from alcop_mlir.certificate.witnesses import Search
 from alcop_mlir.checker.bounds.ways import Ways
@@ -88,9 +89,11 @@ class Found(Answers):
                 return proof
         rows = list(map(Row, query))
         search = Search(facts, given, clauses, self._vain, self.until)
-        tree = search.refuted(rows)
         try:
+            tree = search.refuted(rows)
             found = None if tree is None else steps(tree, rows)
+        except Late:
+            raise Outside("the time for the proof has passed") from None
         except NoSteps:
             return None
         if found is not None:

@@ -10,6 +10,10 @@ from alcop_mlir.checker.logic.facts import rounded
 from alcop_mlir.checker.logic.terms import Term, plus
 
 
+class Late(Exception):
+    """There is no time left for a search."""
+
+
 class NoSteps(Exception):
     """No row is there that names a symbol, where something is said of it."""
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.certificate.elimination import eliminated, left_of
-from alcop_mlir.certificate.steps import Row, Split, Tree, total
-from alcop_mlir.certificate.verdicts import Outside
+from alcop_mlir.certificate.steps import Late, Row, Split, Tree, total
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Facts
@@ -57,7 +56,7 @@ class Search:
     """For one question.
 
     vain:  what was searched for in vain before
-    until: the CPU time at which the search ends, with an error
+    until: the CPU time at which the search ends, by Late
     """
 
     def __init__(
@@ -276,7 +275,7 @@ class Search:
 
     def _conflict(self, rows: list[Row], near: list[Sides]) -> Tree | None:
         if time.process_time() > self.until:
-            raise Outside("the time for the proof has passed")
+            raise Late
         key = (
             self.splits,
             frozenset(terms.frozen(r.term) for r in rows),
