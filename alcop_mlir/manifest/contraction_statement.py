@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Intermediate, Parameter
-from alcop_mlir.manifest.held_values import Held, Operand, Order, Shape, elements
-from alcop_mlir.manifest.indices import Split, loops_of
+from alcop_mlir.manifest.held_values import Held, Operand, Order, elements
+from alcop_mlir.manifest.indices import Shape, Split, loops_of
 from alcop_mlir.manifest.read_values import Reads
 from alcop_mlir.manifest.stated_arrays import (
     Part,
@@ -154,7 +154,7 @@ class Contraction:
         """
         is_own = isinstance(self.values.arrays[array], Intermediate)
         for one in self.read.values() if is_own else ():
-            every = "".join(loop for index in one.indices for loop, _ in index.loops)
+            every = "".join(loop for index in one.indices for loop, _ in index.factors)
             if one.indices and every[-1] not in loops:
                 # Channels are last, and filters so too.
                 rows = [loop for loop in every if loop in loops]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
 from alcop_mlir.manifest.functions import Function
+from alcop_mlir.manifest.indices import Linear, Shape
 from alcop_mlir.manifest.promises import polynomial
 from alcop_mlir.polynomials import Polynomial, constant
 from alcop_mlir.reference.expressions import Operation
@@ -38,24 +39,7 @@ from alcop_mlir.reference.steps import (
 
 _NOTHING: Mapping[str, str] = {}
 Array = Parameter | Intermediate | Constant
-Shape = tuple[Extent, ...]
 Order = tuple[int, ...]  # of dimensions
-
-
-class Index(NamedTuple):
-    """Of one dimension of an array: a number, and loops, each so many times."""
-
-    first: int
-    loops: tuple[tuple[str, int], ...]
-
-    def moved(self, times: int, more: int) -> Index:
-        """The index times a number, plus one."""
-        loops = tuple((loop, by * times) for loop, by in self.loops)
-        return Index(self.first * times + more, loops)
-
-    def plus(self, other: Index) -> Index:
-        """The sum of both."""
-        return Index(self.first + other.first, self.loops + other.loops)
 
 
 class Operand(NamedTuple):
@@ -73,7 +57,7 @@ class Operand(NamedTuple):
     strides: tuple[int, ...] | None = None
     first: int = 0
     own: Shape = ()
-    indices: tuple[Index, ...] = ()
+    indices: tuple[Linear, ...] = ()
 
     def ordered(self, order: Order) -> Operand:
         """With dimensions in that order, of an array that has them so."""

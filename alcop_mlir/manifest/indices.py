@@ -8,7 +8,8 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from alcop_mlir.extents import Extent
-from alcop_mlir.manifest.held_values import Shape
+
+Shape = tuple[Extent, ...]
 
 
 class Linear(NamedTuple):
@@ -21,6 +22,10 @@ class Linear(NamedTuple):
         """All of it times a number, and another one more."""
         factors = tuple((loop, each * factor) for loop, each in self.factors)
         return Linear(factors, self.first * factor + plus)
+
+    def plus(self, other: Linear) -> Linear:
+        """Both added up."""
+        return Linear(self.factors + other.factors, self.first + other.first)
 
 
 Index = tuple[Linear, ...]  # of each dimension of a value

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Intermediate, Parameter
-from alcop_mlir.manifest.held_values import Held, Operand, Order, Shape
-from alcop_mlir.manifest.indices import Linear, Split, element_of
+from alcop_mlir.manifest.held_values import Held, Operand, Order
+from alcop_mlir.manifest.indices import Linear, Shape, Split, element_of
 from alcop_mlir.manifest.read_values import Reads
 from alcop_mlir.reference.steps import Concat, Fold, Map, Reduction
 

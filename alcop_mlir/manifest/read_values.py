@@ -12,11 +12,12 @@ from string import ascii_letters
 
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.held_values import Held, Operand, Shape
+from alcop_mlir.manifest.held_values import Held, Operand
 from alcop_mlir.manifest.indices import (
     Element,
     Index,
     Linear,
+    Shape,
     Split,
     element_of,
     is_known,

@@ -14,7 +14,8 @@ from typing import Any
 from alcop_mlir.element_types import element_bytes
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Parameter
-from alcop_mlir.manifest.held_values import Array, Operand, Shape
+from alcop_mlir.manifest.held_values import Array, Operand
+from alcop_mlir.manifest.indices import Shape, steps_of
 from alcop_mlir.manifest.kernels import block_counts
 from alcop_mlir.manifest.promises import listed, polynomial
 from alcop_mlir.polynomials import Polynomial, constant, size
@@ -160,8 +161,7 @@ def strides_of(array: Array, shape: Shape) -> list[int]:
     """Elements between neighbours, of an array of that shape."""
     if isinstance(array, Parameter) and array.strides is not None:
         return [_number(one) for one in array.strides]
-    numbers = [known(extent) for extent in shape]
-    return [math.prod(numbers[n + 1 :]) for n in range(len(numbers))]
+    return steps_of(tuple(map(known, shape)))
 
 
 def _open_strides(shape: Shape) -> list[Any]:

@@ -13,7 +13,8 @@ from itertools import pairwise
 from string import ascii_letters
 from typing import Any
 
-from alcop_mlir.manifest.held_values import Held, Index, Operand, Values
+from alcop_mlir.manifest.held_values import Held, Operand, Values
+from alcop_mlir.manifest.indices import Linear, loops_of
 from alcop_mlir.manifest.stated_arrays import Unstated, known, sizes_of, strides_of
 from alcop_mlir.reference.steps import Pad, WindowViews
 
@@ -28,7 +29,7 @@ def windowed(
     shape = held.values.shapes.get(name)
     if shape is None or len(shape) != len(loops):
         return None
-    found = _source(held.values, name, [Index(0, ((loop, 1),)) for loop in loops])
+    found = _source(held.values, name, [*loops_of(loops)])
     if found is None:
         return None
     source, indices = found
@@ -44,21 +45,21 @@ def windowed(
 
 
 def _source(
-    values: Values, name: str, indices: list[Index]
-) -> tuple[str, list[Index]] | None:
+    values: Values, name: str, indices: list[Linear]
+) -> tuple[str, list[Linear]] | None:
     """The value that windows are moved over, and its indices; 0 outside of it."""
     step, is_moved = values.steps.get(name), False
     while isinstance(step, WindowViews):
         at, is_moved = step.dimension, True
-        index = indices[at].moved(step.stride, step.first)
+        index = indices[at].times(step.stride, step.first)
         if step.taps is not None:
-            index = index.plus(indices[at + 1].moved(step.dilation, 0))
+            index = index.plus(indices[at + 1].times(step.dilation, 0))
         indices[at : at + 1 + (step.taps is not None)] = [index]
         name, step = step.source, values.steps.get(step.source)
     while isinstance(step, Pad):
         if step.value.value or not all(isinstance(n, int) for n in step.low):
             return None
-        indices = [i.moved(1, -int(n)) for i, n in zip(indices, step.low, strict=True)]  # type: ignore[arg-type]
+        indices = [i.times(1, -int(n)) for i, n in zip(indices, step.low, strict=True)]  # type: ignore[arg-type]
         name, step = step.source, values.steps.get(step.source)
     return (name, indices) if is_moved else None
 
@@ -103,7 +104,9 @@ def _plain(one: Operand, sizes: Mapping[str, int]) -> Operand:
     """An array of which windows are single elements as the matrix that it is."""
     loops = ""
     for extent, index in zip(one.own, one.indices, strict=True):
-        kept = [(n, by) for n, by in index.loops if sizes[n] > 1] or [*index.loops[:1]]
+        kept = [(n, by) for n, by in index.factors if sizes[n] > 1] or [
+            *index.factors[:1]
+        ]
         ((loop, by), *others) = kept
         if others or index.first or by != 1 or sizes[loop] != extent:
             return one
@@ -146,7 +149,7 @@ def _window(
     strides = strides_of(array, one.own)
     for extent, stride, index in zip(one.own, strides, one.indices, strict=True):
         parts = []
-        for loop, by in index.loops:
+        for loop, by in index.factors:
             if sizes[loop] > 1:
                 group, at = places[loop]
                 inner = math.prod(sizes[n] for n in group[at + 1 :])

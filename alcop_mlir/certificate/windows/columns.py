@@ -45,9 +45,8 @@ class Recorded:
         self.flow, self.statement = Flow(kernel), statement
         self.seen: dict[int, _Seen] = {}
         self.rows: dict[int, tuple[int, int]] = {}  # of the other operand, by step
-        self.blocks: tuple[int, int, int] | None = (
-            None  # what the next ones add to rows
-        )
+        # What the next blocks along each axis add to rows.
+        self.blocks: tuple[int, int, int] | None = None
         self._step, self._last = 0, 0
         self._weights = _weights(statement)
         assert given.bounds is not None
