@@ -253,11 +253,10 @@ class Contraction:
             reads[self.parts.array], order = frozenset(), self.parts.loops
         lhs, rhs, init = self.operands
         arrays, windows = self.values.arrays, dict[str, Any]()
-        sums_parts = rhs is None
-        if any(o.indices for o in used.values()) or (sums_parts and is_known(used)):
+        if any(one.indices for one in used.values()):
             used, order, windows = fused(used, order, arrays)
-        elif sums_parts:
-            used, order = merged(used, order)
+        elif rhs is None:
+            used, order = merged(used, order, arrays)
         part: Part | None = None
         if self.parts is not None:
             (summed,) = {*used[lhs].loops} - {*order}

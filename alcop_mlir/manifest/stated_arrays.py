@@ -68,25 +68,32 @@ def is_known(operands: Mapping[str, Operand]) -> bool:
 
 
 def merged(
-    operands: Mapping[str, Operand], order: str
+    operands: Mapping[str, Operand], order: str, arrays: Mapping[str, Array]
 ) -> tuple[Mapping[str, Operand], str]:
     """With one loop for two where each operand that has one has both, one inside
     of the other: kernels go through elements that lie one behind the other.
     """
+    if any(one.strides or _has_steps(arrays[n]) for n, one in operands.items()):
+        return operands, order
     for outer, inner in pairwise(order):
         both = outer + inner
         every = [one.loops for one in operands.values() if {*both} & {*one.loops}]
         if all(both in loops for loops in every):
             made = {n: _merged(one, outer, inner) for n, one in operands.items()}
-            return merged(made, order.replace(both, outer))
+            return merged(made, order.replace(both, outer), arrays)
     return operands, order
+
+
+def _has_steps(array: Array) -> bool:
+    return isinstance(array, Parameter) and array.strides is not None
 
 
 def _merged(operand: Operand, outer: str, inner: str) -> Operand:
     if inner not in operand.loops:
         return operand
-    at, shape = operand.loops.index(inner), [*map(polynomial, operand.shape)]
-    shape[at - 1 : at + 1] = [shape[at - 1] * shape[at]]
+    at, shape = operand.loops.index(inner), [*operand.shape]
+    both = polynomial(shape[at - 1]) * polynomial(shape[at])
+    shape[at - 1 : at + 1] = [both if both.known is None else both.known]
     loops = operand.loops.replace(outer + inner, outer)
     return Operand(operand.array, tuple(shape), loops)
 
@@ -99,8 +106,7 @@ def open_members(
     """Of sizes that are known at run time only; Unstated where elements do not lie one
     behind the other. `K/8` is a size too, an eighth of one.
     """
-    parameters = [a for n in operands if isinstance(a := arrays[n], Parameter)]
-    if any(one.strides is not None for one in parameters):
+    if any(_has_steps(arrays[name]) for name in operands):
         raise Unstated("rows with steps of their own, of sizes not known")
     if part is not None:
         operands = _in_parts(operands, part)

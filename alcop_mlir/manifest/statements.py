@@ -178,7 +178,7 @@ def _moved(moved: Moved, values: Values, kernel: Kernel) -> dict[str, Any]:
     elif moved.rows or any(one.strides for one in used.values()):
         raise Unstated("rows, or parts of arrays, of sizes not known")
     else:
-        used, order = merged(used, order)
+        used, order = merged(used, order, values.arrays)
         members = open_members(used, values.arrays)
     return {
         **members,

@@ -75,8 +75,6 @@ def fused(
         for name, one in operands.items()
         if one.strides or getattr(arrays[name], "strides", None) is not None
     ]
-    if apart and not any(one.indices for one in operands.values()):
-        return {**operands}, order, {}
     sizes = {n: known(one) for n, one in sizes_of(operands.values()).items()}
     operands = {name: _plain(one, sizes) for name, one in operands.items()}
     moved = {name: one for name, one in operands.items() if one.indices}
