@@ -8,6 +8,9 @@ import pytest
 
 from alcop_mlir.compilation import compiler, inputs
 from alcop_mlir.compilation.certification import launched_kernels
+from alcop_mlir.manifest.arrays import Intermediate, Parameter
+from alcop_mlir.manifest.held_values import Operand
+from alcop_mlir.manifest.stated_arrays import merged
 from alcop_mlir.target import find_target
 
 FIXTURES = Path(__file__).resolve().parents[1] / "models" / "fixtures"
@@ -34,3 +37,14 @@ def test_kernels_of_models(name: str) -> None:
     every = stated(name)
     found = [one for one in every if one.startswith("{")]
     assert (len(found), len(every)) == STATED[name]
+
+
+def test_loops_of_elements_without_gaps_are_joined() -> None:
+    """Where rows have a step of their own, elements are not one behind the other."""
+    read, stored = Operand("x", (4, 8), "mn"), Operand("y", (4, 8), "mn")
+    plain, apart = Intermediate("x", "f32", (4, 8)), Parameter("y", "f32", (4, 8))
+    both = {"x": read, "y": stored}
+    found, order = merged(both, "mn", {"x": plain, "y": apart})
+    assert (order, found["x"]) == ("m", Operand("x", (32,), "m"))
+    apart = Parameter("y", "f32", (4, 8), strides=(16, 1))
+    assert merged(both, "mn", {"x": plain, "y": apart}) == (both, "mn")
