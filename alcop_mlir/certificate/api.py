@@ -38,8 +38,8 @@ class Report:
     is_ending:   all loops end
     is_steady:   each load reads copies of the tile of its turn; not asked where results
                  are placed
-    is_bounded:  each access to global memory is inside of an array: what
-                 `certificate.bounds` shows, not the proof itself
+    is_bounded:  each access to global memory is inside of an array: what the check
+                 of a certificate shows, not the proof itself
     loose:       the first access that is not shown to be, and why
     is_placed:   each result is made of the right elements, and stored as itself: what
                  the check of a certificate shows; it says more than is_steady

@@ -7,7 +7,7 @@ has no solution. What is not refuted may still have none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from math import gcd
 
 from alcop_mlir.certificate.linear import (
@@ -23,15 +23,7 @@ MOST_SPLITS = 6  # clauses, one inside the other
 
 
 class Refuter:
-    """Says which conjunctions have no solution; remembers what it was asked.
-
-    splits: clauses that are taken apart, one inside the other
-    rounds: how far what is looked at may be from the query, over symbols that facts
-        share; None for any number
-    """
-
-    splits = MOST_SPLITS
-    rounds: int | None = None
+    """Says which conjunctions have no solution; remembers what it was asked."""
 
     def __init__(self, symbols: Symbols):
         self.symbols = symbols
@@ -51,31 +43,23 @@ class Refuter:
     ) -> bool:
         if any(not f.terms and f.constant < 0 for f in query):
             return True
-        facts, clauses = self.near(facts, clauses, query)
+        facts, clauses = self._near(facts, clauses, query)
         key = frozenset([*map(str, facts), *(f"|{c}" for c in map(_text, clauses))])
         if key not in self._known:
             self.asked += 1
-            self._known[key] = self._split(facts, clauses, self.splits)
+            self._known[key] = self._split(facts, clauses, MOST_SPLITS)
         return self._known[key]
-
-    def is_empty(self, facts: list[Linear]) -> bool:
-        """Whether facts have no solution, without clauses."""
-        return eliminated(facts)
-
-    def clashes(self, facts: list[Linear]) -> bool:
-        """The same, asked for each alternative."""
-        return self.is_empty(facts)
 
     def _split(self, facts: list[Linear], clauses: list[Clause], depth: int) -> bool:
         """Whether facts and clauses have no solution, each alternative tried."""
-        if self.is_empty(facts):
+        if _eliminated(facts):
             return True
         if not clauses or not depth:
             return False
         first, *rest = clauses
         # An alternative that the facts alone refute costs nothing: those clauses first.
         for clause in clauses:
-            open_ones = [one for one in clause if not self.clashes([*facts, *one])]
+            open_ones = [one for one in clause if not _eliminated([*facts, *one])]
             if not open_ones:
                 return True
             if len(open_ones) == 1:
@@ -83,11 +67,7 @@ class Refuter:
                 return self._split([*facts, *open_ones[0]], left, depth)
         return all(self._split([*facts, *one], rest, depth - 1) for one in first)
 
-    def links(self, fact: Linear) -> Collection[str]:
-        """The symbols by which a fact is near to others."""
-        return fact.terms
-
-    def near(
+    def _near(
         self, facts: list[Linear], clauses: list[Clause], query: tuple[Linear, ...]
     ) -> tuple[list[Linear], list[Clause]]:
         """What shares symbols with the query, with the definitions of these: choices
@@ -97,17 +77,14 @@ class Refuter:
         left_facts, left_clauses = list(facts), list(clauses)
         known: set[str] = set()
         pending = {s for f in query for s in f.terms}
-        rounds = self.rounds
-        while pending and rounds != 0:
-            rounds = None if rounds is None else rounds - 1
+        while pending:
             known |= pending
             for symbol in pending:
                 more, choices = self.symbols.definition(symbol)
                 found += more
                 chosen += choices
-            met = [f for f in left_facts if not known.isdisjoint(self.links(f))]
-            left_facts = [f for f in left_facts if known.isdisjoint(self.links(f))]
-            found += met
+            found += [f for f in left_facts if not known.isdisjoint(f.terms)]
+            left_facts = [f for f in left_facts if known.isdisjoint(f.terms)]
             near = [c for c in left_clauses if known & _names(c)]
             left_clauses = [c for c in left_clauses if not known & _names(c)]
             clauses_found += near
@@ -128,7 +105,7 @@ def _text(clause: Clause) -> str:
     return " | ".join(" & ".join(map(str, one)) for one in clause)
 
 
-def eliminated(facts: Iterable[Linear]) -> bool:
+def _eliminated(facts: Iterable[Linear]) -> bool:
     """Whether the facts have no solution, by eliminating one symbol after the other."""
     rows = _least(facts)
     while rows:

@@ -156,7 +156,7 @@ class UniformArithmetic:
 
     def _or(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         """`or` of numbers that share no bit is an addition."""
-        pairs = ((a, room(a.term, b.term)) for a, b in (v, v[::-1]))
+        pairs = ((a, _room(a.term, b.term)) for a, b in (v, v[::-1]))
         if not any(0 <= a.low and a.high < most for a, most in pairs):
             raise NoTerm
         return self._add(v, width, is_signed)
@@ -237,30 +237,20 @@ class UniformArithmetic:
         return self.fitting(a.term, a.low, a.high, to)
 
 
-def _any_number(symbol: str) -> tuple[int, int]:
-    return -_PAST, _PAST
-
-
-def room(
-    a: Linear, b: Linear, ranges: Callable[[str], tuple[int, int]] = _any_number
-) -> int:
-    """A power of two: below it `a` has no bit that `b` has; ranges: of symbols."""
-    shared = _set_bits(a, ranges) & _set_bits(b, ranges)
+def _room(a: Linear, b: Linear) -> int:
+    """A power of two: below it `a` has no bit that `b` has."""
+    shared = _set_bits(a) & _set_bits(b)
     return shared & -shared or _PAST
 
 
-def _set_bits(term: Linear, ranges: Callable[[str], tuple[int, int]]) -> int:
-    """All bits that a sum may have: each symbol's, if no two have one; else what is
-    carried may be in all above.
+def _set_bits(term: Linear) -> int:
+    """All bits that a sum may have: a symbol's from its coefficient's lowest on, and
+    what is carried in all above.
     """
     found = term.constant % _PAST
-    for name, factor in term.terms.items():
-        low, high = ranges(name)
-        end = _PAST
-        if factor > 0 and 0 <= low <= high < _PAST:
-            end = 1 << (factor * high).bit_length()
+    for factor in term.terms.values():
         lowest = factor & -factor
-        if found & (end - lowest):
-            lowest, end = min(lowest, found & -found), _PAST
-        found |= end - lowest
-    return found % _PAST
+        if found & (_PAST - lowest):
+            lowest = min(lowest, found & -found)
+        found |= _PAST - lowest
+    return found

@@ -28,5 +28,5 @@ are joined where they meet, with what was known on each, and facts of the turn b
 are kept, which a listed state forgets. A joined state has no cells, and a register that
 is one of several values is no address of shared memory.
 
-`certificate.answers` runs all of it to find out what is asked, and to answer.
+`certificate.search.answers` runs all of it to find out what is asked, and to answer.
 """

@@ -7,7 +7,7 @@ meets listed states (`listed_states`), and no access on the way breaks a rule.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from alcop_mlir.checker.bounds.accesses import check_bounds
 from alcop_mlir.checker.form.certificate import Certificate, Head, read_certificate
@@ -24,13 +24,20 @@ from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
 Seen = Accesses | Gathers  # what has looked at accesses to global memory
 
 
-def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ...]:
+class Checked(NamedTuple):
+    """What a check went by: listed states that it met, and what it took for granted."""
+
+    met: tuple[int, ...]
+    assumed: frozenset[str]
+
+
+def check(ptx: str, value: Any, answers: Answers | None = None) -> Checked:
     """Checks a certificate, as JSON values, against PTX text.
 
     answers: instead of those that the certificate has
 
-    Returns which of the listed states are met. Raises CertificateError where it does
-    not hold, is of other PTX, or is no certificate.
+    Raises CertificateError where it does not hold, is of other PTX, or is no
+    certificate.
     """
     given = read_certificate(value, answers)
     if hashlib.sha256(ptx.encode()).hexdigest() != given.ptx_sha256:
@@ -72,7 +79,7 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> tuple[int, ..
         raise CertificateError("the certificate is wrong about freshness")
     if found.ends != given.ends:
         raise CertificateError("the certificate is wrong about the end of loops")
-    return tuple(sorted(met))
+    return Checked(tuple(sorted(met)), frozenset(machine.assumed))
 
 
 def _placed(

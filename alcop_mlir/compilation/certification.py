@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from alcop_mlir.certificate.answers import answered
 from alcop_mlir.certificate.api import (
+    ASSUMPTIONS,
     BLOCK_NUMBERS,
     Report,
     certify,
@@ -18,15 +18,15 @@ from alcop_mlir.certificate.api import (
     find_entry,
     parsed,
 )
-from alcop_mlir.certificate.bounds.accesses import bounds_of
-from alcop_mlir.certificate.bounds.preconditions import Preconditions, preconditions
-from alcop_mlir.certificate.bounds.ways import NO_WRAP
 from alcop_mlir.certificate.certificate import sealed, stored
+from alcop_mlir.certificate.preconditions import Preconditions, preconditions
+from alcop_mlir.certificate.search.answers import answered
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.certificate.verdicts import Outside
+from alcop_mlir.checker.bounds.ways import NO_WRAP
 from alcop_mlir.checker.form.open_statement import is_open
 from alcop_mlir.element_types import element_bytes
-from alcop_mlir.errors import CertificateError, NotBoundedError
+from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
 from alcop_mlir.frozen import frozen
 from alcop_mlir.manifest.arrays import Parameter, named_sizes
 from alcop_mlir.manifest.functions import Function
@@ -47,6 +47,7 @@ from alcop_mlir.polynomials import Polynomial
 from alcop_mlir.runtime.bundle import Bundle, Code
 
 MOST_SIZE = 2**31 - 1  # of a size or stride, in elements: what proofs ask of callers
+_FEW_THREADS = 1 << 16  # that are gone through one by one before anything else
 _MOST_EXTENT = 2**47  # of what the host computes of sizes
 
 
@@ -137,96 +138,82 @@ class _Proof:
 
     def __init__(self, ptx: str, given: Preconditions, stated: str, seconds: float):
         self.ptx, self.given, self.stated = ptx, given, stated
-        self.seconds, self.until = seconds, time.process_time() + seconds
+        self.until = time.process_time() + seconds
         self.known: dict[Any, Any] = {}
         # Of windows all threads are gone through one by one.
         self.has_windows = '"windows"' in stated
 
     def checked_whole(self, shown: Report) -> Report:
         """With bounds and results, as far as the checker accepts them."""
-        if not self.has_windows:
-            report = self._bounded_by_the_check(shown)
-            if report.is_bounded:
-                return report
-        return self._checked(self._with_statement(self._with_bounds(shown)))
+        if shown.certificate is None:
+            return shown
+        loose = ""
+        for by_numbers in self._ways_to_bounds(shown.certificate["threads"]):
+            try:
+                return self._with_results(self._bounded(shown, by_numbers))
+            except NotBoundedError as error:
+                loose = loose if by_numbers and loose else str(error)
+        return self._with_results(replace(shown, loose=loose))
 
-    def _bounded_by_the_check(self, report: Report) -> Report:
-        """The report, as bounded if the checker shows it by terms: what it asks for is
-        searched for then, and the prover need not look at each access before.
+    def _ways_to_bounds(self, threads: int) -> tuple[bool, ...]:
+        """Whether by the numbers of all threads, or by terms of one that stands for
+        all: what takes less time first.
         """
-        found = report.certificate
-        if found is None or NO_WRAP not in found["assumes"]:
-            return report
-        task = (parsed(self.ptx), report.entry, found["threads"], self.given, 0)
-        if not bounds_of(*task).is_by_terms():
-            return report
-        promised = {**self.given.to_json(), "by_numbers": False}
-        whole = sealed({**found, "bounds": promised})
-        bounded = replace(report, is_bounded=True, certificate=whole)
-        return self._checked(self._with_statement(bounded), is_last=False)
+        blocks = self.given.blocks
+        if blocks is None:
+            return (False,)
+        is_few = blocks * threads <= _FEW_THREADS or self.has_windows
+        return (True, False) if is_few else (False, True)
 
-    def _with_bounds(self, report: Report) -> Report:
-        """The report with what is shown of accesses to global memory."""
-        found = report.certificate
-        if found is None:
-            return report
-        task = (report.entry, found["threads"], self.given, self.seconds)
-        bounds = bounds_of(parsed(self.ptx), *task)
-        is_bounded = bounds.run()
-        report = replace(report, is_bounded=is_bounded, loose=bounds.why)
-        if not is_bounded:
-            return report
-        if bounds.by_numbers:  # all threads have been run to their ends
-            report = replace(report, is_ending=True)
-        assumed = sorted({*found["assumes"], *bounds.assumed})
-        assumptions = dict.fromkeys((*report.assumptions, *assumed))
-        promised = {**self.given.to_json(), "by_numbers": bounds.by_numbers}
-        whole = sealed({**found, "bounds": promised, "assumes": assumed})
-        return replace(report, certificate=whole, assumptions=tuple(assumptions))
+    def _bounded(self, report: Report, by_numbers: bool) -> Report:
+        """The report with what the check is to show of accesses to global memory; what
+        that asks for is searched for then.
+        """
+        found = report.certificate or {}
+        assumed = {*found["assumes"], *([] if by_numbers else [NO_WRAP])}
+        promised = {**self.given.to_json(), "by_numbers": by_numbers}
+        whole = sealed({**found, "bounds": promised, "assumes": sorted(assumed)})
+        is_ending = report.is_ending or by_numbers  # all are run to their ends
+        return replace(report, is_bounded=True, is_ending=is_ending, certificate=whole)
 
-    def _with_statement(self, report: Report) -> Report:
-        """The report with what is said of its results, for the check to show."""
-        found = report.certificate
-        if found is None:
-            return report
+    def _with_results(self, report: Report) -> Report:
+        """The report as the checker accepts it, with what it shows of results."""
         if not self.stated.startswith("{"):
             why = self.stated or "nothing says what it computes"
-            return replace(report, misplaced=why)
+            return self._checked(replace(report, misplaced=why))
         statement = json.loads(self.stated)
         if is_open(statement) and not report.is_bounded:
-            return replace(report, misplaced="accesses are not bounded")
-        whole = sealed({**found, "placed": statement})
-        return replace(report, is_placed=True, certificate=whole)
+            why = "accesses are not bounded"
+            return self._checked(replace(report, misplaced=why))
+        whole = sealed({**(report.certificate or {}), "placed": statement})
+        try:
+            return self._checked(replace(report, is_placed=True, certificate=whole))
+        except NotPlacedError as error:
+            return self._checked(replace(report, misplaced=str(error)))
 
-    def _checked(self, report: Report, is_last: bool = True) -> Report:
+    def _checked(self, report: Report) -> Report:
         """The report, with its certificate as the checker accepts it.
 
-        is_last: whether there is no other way to show that accesses are bounded
+        Raises NotBoundedError or NotPlacedError where it does not accept that.
         """
-        found = report.certificate
-        if found is None:
-            return report
         try:
-            whole = answered(self.ptx, found, self.known, self.until)
+            whole = answered(self.ptx, report.certificate or {}, self.known, self.until)
         except CertificateError as error:
-            is_loose = isinstance(error, NotBoundedError) or not report.is_placed
-            if report.is_bounded and is_loose and not is_last:
-                return replace(report, is_bounded=False)
-            if report.is_bounded and is_loose:
-                loose = f"the checker does not accept it: {error}"
-                part = sealed({**found, "bounds": None})
-                less = replace(report, is_bounded=False, loose=loose, certificate=part)
-                return self._checked(replace(less, is_ending=found["ends"]))
+            if isinstance(error, NotBoundedError):
+                raise
             if report.is_placed:
-                return self._checked(_without_statement(report, str(error)), is_last)
+                raise NotPlacedError(str(error)) from error
+            if report.is_bounded:
+                raise NotBoundedError(str(error)) from error
             why = f"the checker does not accept the proof: {error}"
             return replace(report, status="outside", why=why, certificate=None)
-        return replace(report, certificate=whole, heads=len(whole["heads"]))
-
-
-def _without_statement(report: Report, why: str) -> Report:
-    part = sealed({**(report.certificate or {}), "placed": None})
-    return replace(report, is_placed=False, misplaced=why, certificate=part)
+        every = dict.fromkeys((*ASSUMPTIONS, *whole["assumes"]))
+        return replace(
+            report,
+            certificate=whole,
+            heads=len(whole["heads"]),
+            assumptions=tuple(every),
+        )
 
 
 def launched_kernels(bundle: Bundle) -> list[Launched]:

@@ -23,7 +23,7 @@ from alcop_mlir.tools.command_line import Parser, Rows, count, positive
 
 if TYPE_CHECKING:
     from alcop_mlir.certificate.api import Report
-    from alcop_mlir.certificate.bounds.preconditions import Preconditions
+    from alcop_mlir.certificate.preconditions import Preconditions
     from alcop_mlir.certificate.state import Requirement
     from alcop_mlir.certificate.superfluous import Superfluous
 
@@ -174,7 +174,7 @@ def _of_ptx(given: Any) -> tuple[list[Report], list[list[Superfluous]] | None]:
 
 def _promised(given: Any, sizes: dict[str, Requirement]) -> Preconditions:
     from alcop_mlir.certificate.api import BLOCK_NUMBERS
-    from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
+    from alcop_mlir.certificate.preconditions import Array, Preconditions
 
     return Preconditions(
         arrays={name: Array(bytes_) for name, bytes_ in given.array or ()},

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alcop_mlir.certificate.bounds.preconditions import Count, Polynomial
+    from alcop_mlir.certificate.preconditions import Count, Polynomial
 
 _FACTOR = r"(?:\d{1,20}|[A-Za-z_$%][\w$%]*)"
 _PRODUCT = re.compile(rf"{_FACTOR}(?:\*{_FACTOR})*", re.A)

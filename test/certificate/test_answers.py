@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from ring_kernels import Ring
 
-from alcop_mlir.certificate.answers import Found, answered
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found, answered
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.check import check

@@ -7,14 +7,16 @@ no bit is in both while the turn is below 4.
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
 from test_global_bounds import SIZE, bounded, kernel
 
-from alcop_mlir.certificate import uniform_arithmetic
-from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
-from alcop_mlir.certificate.linear import Linear
+from alcop_mlir.certificate.linear import Linear, Symbols
+from alcop_mlir.certificate.preconditions import Array, Preconditions
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.certificate.uniform_arithmetic import NoTerm, UniformArithmetic
+from alcop_mlir.certificate.values import Uniform
 from alcop_mlir.checker.machine import bits
 
 # Of each tile of 64 rows, one thread's rows 2, 18, 34 and 50; the last one is short.
@@ -125,7 +127,7 @@ def test_two_turns_that_are_wrong(old: str, new: str) -> None:
 
 
 def test_an_or_that_is_a_sum() -> None:
-    """Of numbers that share no bit, whether ranges are known or not."""
+    """Of numbers that share no bit, whether ranges are known or not, as of a prover."""
     rng, met = random.Random(1), 0
     for _ in range(2000):
         steps = [rng.choice((1, 2, 3, 4, 8, 12, 16, 64)) for _ in "xy"]
@@ -144,10 +146,26 @@ def test_an_or_that_is_a_sum() -> None:
             for name, step, offset in zip("xy", steps, offsets, strict=True)
         ]
         last = dict(zip("xy", lasts, strict=True))
-        for ends in (lambda name, last=last: (0, last[name]), lambda _: (-9, 9)):
-            most = bits.room(held[0], held[1], ends)
-            assert most == uniform_arithmetic.room(terms[0], terms[1], ends)
-            below = [a for a in every[0] if 0 <= a < most]
+        for known in (
+            bits.room(held[0], held[1], lambda name, last=last: (0, last[name])),
+            bits.room(held[0], held[1], lambda _: (-9, 9)),
+            _room_of_prover(terms),
+        ):
+            below = [a for a in every[0] if 0 <= a < known]
             assert all(a | b == a + b for a in below for b in every[1])
         met += bool(below)
     assert met > 500
+
+
+def _room_of_prover(terms: list[Linear]) -> int:
+    """Below what the first may be for the prover to take their `or` for a sum."""
+    rules = UniformArithmetic(Symbols())
+    other = Uniform(terms[1], -(1 << 40), 1 << 40)
+    room = 1
+    for power in range(1, 12):
+        one = Uniform(terms[0], 0, (1 << power) - 1)
+        with suppress(NoTerm):
+            found = rules.compute(("or", "b64"), [one, other])
+            assert found.term == terms[0] + terms[1]
+            room = 1 << power
+    return room

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from ring_kernels import Ring, misbehaves
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.logic.facts import Facts
@@ -30,7 +30,7 @@ def certificate(ring: Ring) -> dict[str, Any]:
     """What the prover makes, with the states that a check meets."""
     found = certify(ring.text(), requirements=ANY_SIZE).certificate
     assert found is not None
-    met = check(ring.text(), found, Found())
+    met = check(ring.text(), found, Found()).met
     return sealed({**found, "heads": [found["heads"][number] for number in met]})
 
 
@@ -38,7 +38,7 @@ def certificate(ring: Ring) -> dict[str, Any]:
 def test_proofs_hold(slots: int) -> None:
     ring = Ring(slots, slots - 2)
     found = certificate(ring)
-    assert check(ring.text(), found, Found()) == tuple(range(len(found["heads"])))
+    assert check(ring.text(), found, Found()).met == tuple(range(len(found["heads"])))
 
 
 def test_other_ptx_is_refused() -> None:

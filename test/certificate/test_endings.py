@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from ring_kernels import Ring
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import Report, certify
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError

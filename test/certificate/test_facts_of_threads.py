@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.certificate import linear
-from alcop_mlir.certificate.answers import Found
-from alcop_mlir.certificate.bounds.products import ProductRefuter
-from alcop_mlir.certificate.bounds.terms import ProductSymbols
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers
@@ -116,45 +113,18 @@ def test_ways_that_met_do_not_hide_what_a_choice_says() -> None:
     assert not facts.excludes([[terms.plus(place, terms.number(1))]], [below], guards)
 
 
-def test_nor_from_the_prover() -> None:
-    """The same, as the prover of bounds asks it."""
-    symbols = ProductSymbols(THREADS)
-    row, other = symbols.of_threads(LANES), symbols.plain(B, 0, MOST)
-    rows, turn = (symbols.plain(name, 0, 1 << 62) for name in (".rows", "n1"))
-    rest = rows - turn * 8
-    least = symbols.choice(linear.at_least(-rest + 8), rest, linear.constant(8))
-    guards = []
-    for number in range(2, 15):
-        passed = least - row - number
-        guards.append(((-passed - 1,), (passed, other), (passed, -other + 3)))
-    refuter, below = ProductRefuter(symbols), least - 1 - row
-    _, clauses = refuter.near([below], guards, (row - rest,))
-    (name,) = least.terms
-    assert clauses == [*symbols.definition(name)[1], *guards]
-    assert refuter.refuted([below], guards, ((row - rest,),))
-    assert not refuter.refuted([below], guards, ((row - rest + 1,),))
-
-
 def test_a_fact_of_the_same_names_is_found_among_many() -> None:
     """Of each of 60 stores it is known that its column is one: too many at once."""
     found = Found()
     facts, (column,) = asked(found, LANES)
-    symbols = ProductSymbols(THREADS)
-    own = symbols.of_threads(LANES)
-    size = symbols.plain(".n", 0, 1 << 62)
     facts.limit(".n", 0, 1 << 62)
-    known, same = [], []
+    known = []
     for name in (f"u{n}" for n in range(60)):
         facts.limit(name, 0, 1 << 62)
         known.append(terms.minus({".n": 1, name: -1, "": -1}, column))
-        same.append(size - symbols.plain(name, 0, 1 << 62) - own - 1)
     query = terms.plus(column, {"u7": 1, ".n": -1})
     assert facts.excludes([[query]], known, [])
     assert not facts.excludes([[terms.plus(query, terms.number(1))]], known, [])
-    refuter = ProductRefuter(symbols)
-    above = own + symbols.plain("u7", 0, 1 << 62) - size
-    assert refuter.refuted(same, [], ((above,),))
-    assert not refuter.refuted(same, [], ((above + 1,),))
 
 
 def test_what_was_found_before_is_asked_again_where_ranges_are_wider() -> None:

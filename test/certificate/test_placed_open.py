@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from placed_cases import restated, verdict
 
-from alcop_mlir.certificate.answers import answered
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import answered
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.open_statement import read_open_statement
 from alcop_mlir.checker.logic import terms

@@ -5,16 +5,12 @@ from __future__ import annotations
 import pytest
 from test_global_bounds import kernel
 
-from alcop_mlir.certificate.answers import Found
-from alcop_mlir.certificate.bounds.preconditions import Array, Preconditions
-from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.linear import Condition
+from alcop_mlir.certificate.preconditions import Array, Preconditions
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.bounds.ways import is_same
-from alcop_mlir.checker.check import check
 from alcop_mlir.checker.machine.arithmetic import Holds
 from alcop_mlir.compilation.certification import certified
-from alcop_mlir.errors import CertificateError
 
 ONE = Requirement(1, 2**31 - 1)
 
@@ -38,14 +34,7 @@ ld.global.f32 %f1, [%d3];
     given = Preconditions(words, {}, {"n": ONE}, grid)
     report = certified(kernel(body, "a n"), "f", None, None, {}, 60, given)
     assert report.is_bounded == (first == "0"), report.loose
-    if report.certificate is not None and not report.is_bounded:
-        listed = {**given.to_json(), "by_numbers": not is_open}
-        with pytest.raises(CertificateError, match="an access may be outside"):
-            check(
-                kernel(body, "a n"),
-                sealed({**report.certificate, "bounds": listed}),
-                Found(),
-            )
+    assert ("it may be behind the array of a" in report.loose) == (first != "0")
 
 
 def test_never_is_another_predicate_than_always() -> None:

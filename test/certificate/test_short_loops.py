@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ring_kernels import Ring
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import Report, certify
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.checker.check import check
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
@@ -74,7 +74,7 @@ def test_a_row_times_a_size(changes: dict[str, str], status: str) -> None:
     report = certify(found, requirements=SIZE)
     assert report.status == status, report.verdict
     if report.certificate is not None:
-        assert check(found, report.certificate, Found()) == ()
+        assert check(found, report.certificate, Found()).met == ()
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 from random_kernels import Kernel, drawn
 from test_random_kernels import faults_of, verdict
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 

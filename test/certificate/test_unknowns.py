@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ring_kernels import THREADS, steady_ring
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.arithmetic import Same

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.checker.check import check
 
 WARP = "bar.warp.sync -1;"
@@ -50,7 +50,7 @@ def test_a_warp_barrier(distance: int, first: str, second: str, status: str) -> 
     report = certify(text)
     assert report.status == status
     if report.certificate is not None:
-        assert check(text, report.certificate, Found()) == ()
+        assert check(text, report.certificate, Found()).met == ()
 
 
 HALF = """
@@ -90,4 +90,4 @@ def test_half_of_the_threads_store(shift: int, status: str) -> None:
     report = certify(text)
     assert report.status == status
     if report.certificate is not None:
-        assert check(text, report.certificate, Found()) == ()
+        assert check(text, report.certificate, Found()).met == ()

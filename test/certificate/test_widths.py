@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from ring_kernels import THREADS, Ring
 
-from alcop_mlir.certificate.answers import Found
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.machine.registers import UNIFORM_LOADS

@@ -200,15 +200,12 @@ RULES = {
     # Proves what it is given as text: of the emulator it takes the parser only.
     # Shares nothing with what it checks.
     "checker.*": Rule("errors checker.*"),
-    # Runs the checker, to answer what it asks.
-    "certificate.answers": Rule("errors certificate.* checker.*"),
-    "certificate.windows.columns": Rule("errors checker.*"),
-    "certificate.turns": Rule("checker.*"),
-    "certificate.witnesses": Rule(
-        "certificate.elimination certificate.steps checker.*"
+    # Runs the checker, to answer what it asks; nothing of the prover goes into that.
+    "certificate.search.answers": Rule(
+        "errors certificate.certificate certificate.verdicts certificate.search.* "
+        "checker.*"
     ),
-    "certificate.elimination": Rule("certificate.steps"),
-    "certificate.steps": Rule("checker.*"),
+    "certificate.search.*": Rule("errors certificate.search.* checker.*"),
     "certificate.*": Rule("errors runtime.emulator.ptx.* certificate.*"),
     "tuning.*": Rule(
         "schedule variants taps rectangles target hardware element_types resources "

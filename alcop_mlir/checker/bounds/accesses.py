@@ -63,9 +63,11 @@ def check_bounds(
     seen = also if isinstance(also, Seen) else None
 
     def visit(ins: Instruction) -> None:
-        if is_global(ins) and not _is_inside(thread, ins):
-            raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
-        if seen is not None and is_global(ins):
+        if not is_global(ins):
+            return
+        if why := _outside(thread, ins):
+            raise CertificateError(ins.told(why))
+        if seen is not None:
             seen.see(thread, ins)
 
     ways = Ways(thread, flow, _needed(kernel), visit)
@@ -102,28 +104,33 @@ def _needed(kernel: Kernel) -> set[str]:
     return names
 
 
-def _is_inside(thread: Thread, ins: Instruction) -> bool:
+def _outside(thread: Thread, ins: Instruction) -> str:
+    """Why an access is not shown to be inside of an array; empty where it is."""
     place = place_of(ins)
     address = None if place is None else thread.value(place[1])
     if place is None or not isinstance(address, Same):
-        return False
+        return "its address is not known"
     pointers = [s for s in address.term if s[1:] in thread.given.arrays and s[0] == "."]
     if len(pointers) != 1 or address.term[pointers[0]] != 1:
-        return False
-    bytes_, lengths = thread.given.arrays[pointers[0][1:]]
+        return "its address is not computed of one array's"
+    array = pointers[0][1:]
+    bytes_, lengths = thread.given.arrays[array]
     offset = terms.plus(address.term, {pointers[0]: -1, "": step_of(place)})
     guard = thread.holds(thread.guard(ins))
     runs: Clause = [[]] if guard is None else guard.true
     size, when = size_of(thread, ins)
-    below = terms.opposite(offset)
     end = terms.plus(terms.plus(offset, size), terms.number(-1))
-    outside = [below, terms.minus(end, thread.polynomial(bytes_))]
-    outside += [terms.negative(thread.polynomial(one)) for one in lengths]
+    none = [terms.negative(thread.polynomial(one)) for one in lengths]
+    outside = [
+        ("before", terms.opposite(offset)),
+        ("behind", terms.minus(end, thread.polynomial(bytes_))),
+        *(("in none of the bytes of", fact) for fact in none),
+    ]
     some = terms.plus(size, terms.number(-1))
-    return all(
-        thread.never([[*one, *more, fact, some] for one in runs for more in when])
-        for fact in outside
-    )
+    for side, fact in outside:
+        if not thread.never([[*a, *b, fact, some] for a in runs for b in when]):
+            return f"it may be {side} the array of {array}"
+    return ""
 
 
 def size_of(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:

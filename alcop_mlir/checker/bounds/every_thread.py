@@ -145,7 +145,7 @@ class EveryThread:
         if len(following) > 1:
             test = self._guard(ins)
             if (self.active & ~test.known).any():
-                raise CertificateError(f"nobody knows who goes on: {ins.opcode}")
+                raise CertificateError(ins.told("nobody knows who goes on"))
             holds = (test.lanes != 0) ^ (ins.parts[0] in ENDS)
             masks = [self.active & holds, self.active & ~holds]
         going = [(o, m) for o, m in zip(following, masks, strict=True) if m.any()]
@@ -236,11 +236,14 @@ class EveryThread:
         address = _NOTHING if place is None else self.value(place[1], 64)
         is_one = address.known & (address.base > 0)
         if place is None or (runs & ~is_one).any():
-            raise CertificateError(f"an address is not known: {ins.opcode}")
+            raise CertificateError(ins.told("its address is not known"))
         offset = address.lanes.view(np.int64) + step_of(place)
         room = self.room[address.base] - size
-        if (runs & ((offset < 0) | (offset > room))).any():
-            raise CertificateError(f"an access may be outside of arrays: {ins.opcode}")
+        outside = runs & ((offset < 0) | (offset > room))
+        if outside.any():
+            side = "before" if (outside & (offset < 0)).any() else "behind"
+            name = self.arrays[int(np.where(outside, address.base, 0).max()) - 1]
+            raise CertificateError(ins.told(f"it may be {side} the array of {name}"))
         lanes = self.active & ((test.lanes != 0) | ~test.known)
         if self.also is not None and lanes.any():
             self.also.see(pc, ins, self._access(pc, test, address, offset, size, lanes))

@@ -30,12 +30,21 @@ _ORDERING = ("bar", "barrier", "cp", "mbarrier", "wgmma", "tcgen05")
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
-    """`@!guard opcode operands;`, with operands as text."""
+    """`@!guard opcode operands;`, with operands as text.
+
+    line, text: where and as what the file has it
+    """
 
     guard: str
     is_negated: bool
     opcode: str
     operands: tuple[str, ...]
+    line: int = 0
+    text: str = ""
+
+    def told(self, why: str) -> str:
+        """What is wrong with it, as one line of a message."""
+        return f"line {self.line}: {why}: {self.text}"
 
     @cached_property
     def parts(self) -> list[str]:

@@ -104,6 +104,7 @@ class _Reader:
         self.opened = 0
 
     def read(self, text: str, position: int) -> None:
+        line, counted = 1, 0
         while True:
             found = _TOKEN.match(text, position)
             if found is None:
@@ -119,21 +120,25 @@ class _Reader:
             elif found["label"]:
                 self.kernel.labels[self.named(found["label"])] = len(self.kernel.code)
             elif found["text"]:
-                self.statement(" ".join(found["text"].split()))
+                line += text.count("\n", counted, found.start("text"))
+                counted = found.start("text")
+                self.statement(" ".join(found["text"].split()), line)
 
-    def statement(self, text: str) -> None:
+    def statement(self, text: str, line: int) -> None:
         if text.startswith("."):
             self.declaration(text)
             return
         found = _INSTRUCTION.fullmatch(text)
         if found is None:
-            raise CertificateError(f"the PTX cannot be read: `{text[:60]}`")
+            raise CertificateError(f"line {line}: not understood: `{text[:60]}`")
         negated, guard, opcode, rest = found.groups()
         operands = tuple(
             NAME.sub(lambda m: self.named(m.group()), o) for o in split(rest)
         )
         guard = self.named(guard) if guard else ""
-        self.kernel.code.append(Instruction(guard, bool(negated), opcode, operands))
+        self.kernel.code.append(
+            Instruction(guard, bool(negated), opcode, operands, line, text)
+        )
 
     def declaration(self, text: str) -> None:
         found = _REGISTERS.fullmatch(text)

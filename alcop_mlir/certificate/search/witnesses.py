@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from alcop_mlir.certificate.elimination import eliminated, left_of
-from alcop_mlir.certificate.steps import Late, Row, Split, Tree, total
+from alcop_mlir.certificate.search.elimination import eliminated, left_of
+from alcop_mlir.certificate.search.steps import Late, Row, Split, Tree, total
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Facts

@@ -14,11 +14,11 @@ from math import inf
 from typing import Any
 
 from alcop_mlir.certificate.certificate import sealed
-from alcop_mlir.certificate.steps import Late, NoSteps, Row, steps
-from alcop_mlir.certificate.turns import Turns, encoded
+from alcop_mlir.certificate.search.columns import Recorded
+from alcop_mlir.certificate.search.steps import Late, NoSteps, Row, steps
+from alcop_mlir.certificate.search.turns import Turns, encoded
+from alcop_mlir.certificate.search.witnesses import Search
 from alcop_mlir.certificate.verdicts import Outside
-from alcop_mlir.certificate.windows.columns import Recorded
-from alcop_mlir.certificate.witnesses import Search
 from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.certificate import read_certificate
@@ -153,7 +153,8 @@ def answered(
     known: dict[Any, Any] | None = None,
     until: float = inf,
 ) -> dict[str, Any]:
-    """The certificate with answers, and without states that a check does not meet.
+    """The certificate with answers, without states that a check does not meet, and
+    without what it need not assume of counters.
 
     known: answers that were found of the same kernel, and what is found now
     until: the CPU time at which the search for them ends, by Outside
@@ -167,8 +168,8 @@ def answered(
         return Recorded(read_kernel(ptx, given.entry), given, given.placed)
 
     found = Found(known, windows, until)
-    met = check(ptx, certificate, found)
-    numbers = {number: place for place, number in enumerate(met)}
+    checked = check(ptx, certificate, found)
+    numbers = {number: place for place, number in enumerate(checked.met)}
     answers = {
         "proofs": found.proofs,
         "asked": found.asked,
@@ -176,5 +177,6 @@ def answered(
         "turns": {str(head): turn for head, turn in found.turns.items()},
         "gathers": {str(pc): _listed(one) for pc, one in found.gathers.items()},
     }
-    heads = [certificate["heads"][number] for number in met]
-    return sealed({**certificate, "heads": heads, "answers": answers})
+    heads = [certificate["heads"][number] for number in checked.met]
+    made = {"assumes": sorted(checked.assumed), "heads": heads, "answers": answers}
+    return sealed({**certificate, **made})

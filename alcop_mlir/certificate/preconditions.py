@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-from alcop_mlir.certificate.bounds.terms import ProductSymbols
-from alcop_mlir.certificate.linear import Linear, constant
 from alcop_mlir.certificate.state import Requirement
 
+_AXES = "xyz"  # of the grid
 # Coefficients, and the sizes that each is multiplied by.
 Polynomial = tuple[tuple[int, tuple[str, ...]], ...]
 # A number, and what it is divided by, rounded up.
@@ -50,6 +50,18 @@ class Preconditions:
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_json(), sort_keys=True))
+
+    @property
+    def blocks(self) -> int | None:
+        """How many a launch has; None where that, or the bytes of an array, is not the
+        same of all.
+        """
+        counts = [one for axis in self.grid.values() for one in axis]
+        lengths = [n for one in self.arrays.values() for n in (one.bytes, *one.lengths)]
+        every = [*lengths, *(value for value, _ in counts)]
+        if len(self.grid) < len(_AXES) or any(n for one in every for _, n in one):
+            return None
+        return prod(-(-sum(f for f, _ in value) // by) for value, by in counts)
 
     def to_json(self) -> dict[str, Any]:
         """As certificates store it."""
@@ -96,67 +108,3 @@ def _read(value: Iterable[Any]) -> Polynomial:
 
 def _listed(value: Polynomial) -> list[Any]:
     return [[factor, list(names)] for factor, names in value]
-
-
-def alone(name: str) -> Polynomial:
-    """The polynomial that is one size."""
-    return ((1, (name,)),)
-
-
-def _of_blocks(given: Preconditions) -> dict[str, Requirement]:
-    """Sizes as any block has them: it is there, so none that says how many blocks there
-    are is 0.
-    """
-    found = dict(given.sizes)
-    for value, _ in (one for counts in given.grid.values() for one in counts):
-        if len(value) == 1 and value[0][0] > 0 and len(value[0][1]) == 1:
-            ((_, (name,)),) = value
-            if name in found:
-                found[name] = replace(found[name], low=max(found[name].low, 1))
-    return found
-
-
-class Sizes:
-    """Sizes as terms; parameters: bytes of each of a kernel, by name."""
-
-    def __init__(
-        self,
-        symbols: ProductSymbols,
-        given: Preconditions,
-        parameters: Mapping[str, int],
-    ):
-        self.symbols, self.given, self.parameters = symbols, given, parameters
-        self.known = _of_blocks(given)
-
-    def size(self, name: str) -> Linear:
-        """The term of one size, of what it is a multiple of if that is known."""
-        half = 1 << (8 * self.parameters.get(name, 8) - 1)
-        known = self.known.get(name, Requirement(-half, half - 1))
-        low, high, by = known.low, known.high, known.multiple
-        if by == 1:
-            return self.symbols.plain(f".{name}", low, high)
-        return self.symbols.plain(f".{name}/{by}", -(-low // by), high // by) * by
-
-    def term(self, value: Polynomial) -> Linear:
-        """The term of a polynomial in sizes."""
-        found = constant(0)
-        for factor, names in value:
-            product = constant(factor)
-            for name in names:
-                product = self.symbols.product(product, self.size(name))
-            found += product
-        return found
-
-    def count(self, value: Count) -> Linear:
-        """A number rounded up after a division."""
-        dividend, divisor = value
-        return self.symbols.quotient(self.term(dividend) + (divisor - 1), divisor)
-
-    def of_grid(self, axis: str) -> tuple[Linear, list[Linear]]:
-        """The number of blocks along an axis, and facts about it where a block runs."""
-        blocks, facts = constant(1), []
-        for one in self.given.grid[axis]:
-            number = self.count(one)
-            blocks = self.symbols.product(blocks, number)
-            facts += [number - 1] if number.terms else []
-        return blocks, facts

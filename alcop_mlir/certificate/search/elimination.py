@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from alcop_mlir.certificate.steps import Row, total
+from alcop_mlir.certificate.search.steps import Row, total
 
 _MOST_ROWS = 160
 
