@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from alcop_mlir.certificate import certificate as form
 from alcop_mlir.certificate.proof import Proof
@@ -19,6 +19,7 @@ from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
 
 BLOCK_NUMBERS = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
+Turns = Literal["steady", "apart", "alike"]
 SECONDS = 120.0  # of CPU time, for one kernel
 # What every proof takes for granted, besides what it notes itself.
 ASSUMPTIONS = (
@@ -104,8 +105,7 @@ def certify(
     dynamic_shared: int | None = None,
     requirements: Mapping[str, Requirement] | None = None,
     seconds: float = SECONDS,
-    follows_sources: bool = True,
-    has_windows: bool = False,
+    turns: Turns = "steady",
 ) -> Report:
     """The verdict on one entry of the PTX text.
 
@@ -115,9 +115,9 @@ def certify(
     requirements:   what callers promise of parameters, by name; and of the numbers of
                     blocks, as %ctaid.z
 
-    follows_sources: whether to show too that each load reads the tile of its turn
-    has_windows:     whether turns are to be told apart without that: of windows no
-                     turn adds the same to addresses
+    turns:          steady, to show too that each load reads the tile of its turn;
+                    apart, to tell turns apart without that, as where windows are moved:
+                    no turn adds the same to addresses there; or alike
 
     Raises EmulationError where the text is not PTX, ConfigError for an entry,
     parameter or number of threads that it does not have.
@@ -135,10 +135,8 @@ def certify(
         proof = prove(*task, seconds)
         spent = time.process_time() - begun
         left = min(seconds - spent, 2 * spent + 1)
-        if has_windows:
-            proof = _proof_of_turns(task, left, proof, False) or proof
-        elif follows_sources:
-            proof = _proof_of_turns(task, left, proof, True) or proof
+        if turns != "alike":
+            proof = _proof_of_turns(task, left, proof, turns == "steady") or proof
     except Alarm as alarm:
         taken = time.perf_counter() - start
         return Report(kernel.name, "not proven", taken, alarm.finding)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from alcop_mlir.certificate.api import certify, find_entry
+from alcop_mlir.certificate.api import Turns, certify, find_entry
 from alcop_mlir.certificate.program import is_barrier
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
@@ -43,7 +43,8 @@ def superfluous(
 
     What is read has to be as fresh without it. The arguments are those of `certify`.
     """
-    given = (threads, dynamic_shared, requirements, seconds, False)
+    alike: Turns = "alike"  # which tile is read no barrier decides
+    given = (threads, dynamic_shared, requirements, seconds, alike)
     whole = certify(ptx, entry, *given)
     if whole.status != "proven":
         return []
