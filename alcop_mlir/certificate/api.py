@@ -13,7 +13,7 @@ from alcop_mlir.certificate import certificate as form
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.prover import prove
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside, Status
+from alcop_mlir.certificate.verdicts import Alarm, Finding, OutOfTime, Outside, Status
 from alcop_mlir.errors import ConfigError
 from alcop_mlir.runtime.emulator.ptx.parser import parse_ptx
 from alcop_mlir.runtime.emulator.ptx.syntax import Module, PtxKernel
@@ -34,7 +34,7 @@ class Report:
     """The verdict on one entry.
 
     finding:     the first alarm, where it is not proven
-    why, line:   what is outside of the model, and where
+    why, line:   what is outside of the model, and where; or that there was no time
     is_fresh:    each load always reads copies that are the same number of groups old
     is_ending:   all loops end
     is_steady:   each load reads copies of the tile of its turn; not asked where results
@@ -142,8 +142,9 @@ def certify(
         return Report(kernel.name, "not proven", taken, alarm.finding)
     except Outside as outside:
         taken = time.perf_counter() - start
+        status = "not proven" if isinstance(outside, OutOfTime) else "outside"
         why, line = outside.why, outside.line
-        return Report(kernel.name, "outside", taken, why=why, line=line)
+        return Report(kernel.name, status, taken, why=why, line=line)
     taken = time.perf_counter() - start
     is_fresh = all(len(ages) == 1 for ages in proof.machine.ages.values())
     return Report(

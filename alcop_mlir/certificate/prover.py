@@ -23,7 +23,7 @@ from alcop_mlir.certificate.shared_state import SharedState
 from alcop_mlir.certificate.spread import blended
 from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.values import Exact, Truth, Value
-from alcop_mlir.certificate.verdicts import Alarm, Finding, Outside
+from alcop_mlir.certificate.verdicts import Alarm, Finding, OutOfTime, Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Module, PtxKernel
 
 _MOST_RESTARTS = 200
@@ -107,7 +107,7 @@ class Search:
         while state is not None and state.pc < self.code.end:
             if state.pc in self.code.loops or state.pc in self.code.exits:
                 if time.process_time() > self.limit:
-                    raise Outside("the time for the proof has passed")
+                    raise OutOfTime
                 if self.heads.arrive(state) is None:
                     return
             self._step(state)

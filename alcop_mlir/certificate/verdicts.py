@@ -58,3 +58,10 @@ class Outside(AlcopError):
     def __init__(self, why: str, line: int | None = None):
         super().__init__(why if line is None else f"line {line}: {why}")
         self.why, self.line = why, line
+
+
+class OutOfTime(Outside):
+    """There is no proof yet, and no alarm."""
+
+    def __init__(self) -> None:
+        super().__init__("no proof and no alarm in the time that was given")

@@ -22,7 +22,7 @@ from alcop_mlir.certificate.certificate import sealed, stored
 from alcop_mlir.certificate.preconditions import Preconditions, preconditions
 from alcop_mlir.certificate.search.answers import answered
 from alcop_mlir.certificate.state import Requirement
-from alcop_mlir.certificate.verdicts import Outside
+from alcop_mlir.certificate.verdicts import OutOfTime
 from alcop_mlir.checker.bounds.ways import NO_WRAP
 from alcop_mlir.checker.form.open_statement import is_open
 from alcop_mlir.element_types import element_bytes
@@ -123,8 +123,8 @@ def certified(
         report = proof.checked_whole(report)
         if report.certificate is None and report.is_steady:
             report = proof.checked_whole(certify(*task, "alike"))
-    except Outside as late:
-        report = replace(report, status="outside", why=str(late), certificate=None)
+    except OutOfTime as late:
+        report = replace(report, status="not proven", why=str(late), certificate=None)
     return replace(report, seconds=time.perf_counter() - start)
 
 

@@ -177,8 +177,8 @@ def test_a_search_for_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(certification, "answered", late)
     report = verdict(PLAIN, PLAIN.ptx, BY_COPIES)
     assert (report.status, report.why) == (
-        "outside",
-        "the time for the proof has passed",
+        "not proven",
+        "no proof and no alarm in the time that was given",
     )
 
 

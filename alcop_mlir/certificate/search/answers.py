@@ -18,7 +18,7 @@ from alcop_mlir.certificate.search.columns import Recorded
 from alcop_mlir.certificate.search.steps import Late, NoSteps, Row, steps
 from alcop_mlir.certificate.search.turns import Turns, encoded
 from alcop_mlir.certificate.search.witnesses import Search
-from alcop_mlir.certificate.verdicts import Outside
+from alcop_mlir.certificate.verdicts import OutOfTime
 from alcop_mlir.checker.bounds.ways import Ways
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.certificate import read_certificate
@@ -93,7 +93,7 @@ class Found(Answers):
             tree = search.refuted(rows)
             found = None if tree is None else steps(tree, rows)
         except Late:
-            raise Outside("the time for the proof has passed") from None
+            raise OutOfTime from None
         except NoSteps:
             return None
         if found is not None:
@@ -157,7 +157,7 @@ def answered(
     without what it need not assume of counters.
 
     known: answers that were found of the same kernel, and what is found now
-    until: the CPU time at which the search for them ends, by Outside
+    until: the CPU time at which the search for them ends, by OutOfTime
 
     Raises CertificateError where the checker does not accept it.
     """
