@@ -63,7 +63,7 @@ class Machine(Registers):
         if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
             self._warp_barrier()
         if ins.is_generic and self.shared_bytes:
-            raise CertificateError(f"an address of no state space: {ins.opcode}")
+            raise CertificateError(ins.told("an address of no state space"))
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)
@@ -97,10 +97,10 @@ class Machine(Registers):
             names = [p for p in parts[1:] if p not in ("cta", "aligned")]
             numbers = list(ins.operands)
             if names != ["sync"] or numbers not in (["0"], ["0", str(self.threads)]):
-                raise CertificateError(f"not modelled: {ins.opcode}")
+                raise CertificateError(ins.told("not modelled"))
             cells.barrier()
         else:
-            raise CertificateError(f"not modelled: {ins.opcode}")
+            raise CertificateError(ins.told("not modelled"))
 
     def _warp_barrier(self) -> None:
         if self.threads % WARP == 0:
@@ -109,7 +109,7 @@ class Machine(Registers):
     def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
         size, parts = ins.access_bytes, ins.parts
         if not size:
-            raise CertificateError(f"not modelled: {ins.opcode}")
+            raise CertificateError(ins.told("not modelled"))
         if not lanes.any():
             return
         cells, threads, twice = self._touched(ins, size, lanes)

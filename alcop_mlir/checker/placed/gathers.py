@@ -91,13 +91,13 @@ class Gathers:
         if access is None or (
             pc in self._sites and access.array != self._sites[pc].found.array
         ):
-            raise NotPlacedError(f"not known of which array: {ins.opcode}")
+            raise NotPlacedError(ins.told("not known of which array"))
         if access.array not in self.statement.windows:
             return
         if access.shape[2::-1] != self.statement.grid:
             raise NotPlacedError("as many blocks are not stated")
         if ins.parts[0] not in _READS or None in access.turns.values():
-            raise NotPlacedError(f"not known where in a window: {ins.opcode}")
+            raise NotPlacedError(ins.told("not known where in a window"))
         size = self.statement.arrays[access.array].bytes
         if most_bytes(ins) % size or (access.runs & (access.offset % size != 0)).any():
             raise NotPlacedError(f"parts of elements of {access.array}")

@@ -104,9 +104,9 @@ class Placing:
         try:
             self._execute(ins, lanes)
         except Misplaced as error:
-            raise NotPlacedError(f"{error}") from None
+            raise NotPlacedError(ins.told(f"{error}")) from None
         except Unknown:
-            raise NotPlacedError(f"not known: {ins.opcode}") from None
+            raise NotPlacedError(ins.told("not known")) from None
 
     def _execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         first = ins.parts[0]
@@ -150,7 +150,7 @@ class Placing:
         kind = type_bytes(ins.parts[-1])
         size = 0 if kind is None else kind[0] * kind[1]
         if ins.parts[0] != "st" or size < self.book.grain:
-            raise Misplaced(f"not modelled: {ins.opcode}")
+            raise Misplaced("not modelled")
         if not lanes.any():
             return
         names = names_of(ins.operands[1])
@@ -165,7 +165,7 @@ class Placing:
         elif "global" in ins.parts:
             self._put(ins, tags, lanes)
         else:
-            raise Misplaced(f"not modelled: {ins.opcode}")
+            raise Misplaced("not modelled")
 
     def _put(self, ins: Instruction, tags: Tags, lanes: np.ndarray) -> None:
         """A store to an output: each result where it belongs."""

@@ -97,11 +97,11 @@ class Tiles:
         types = [type_bytes(p) for p in ins.parts[-4:]]
         is_plain = {"row", "col"} <= set(ins.parts) and "sp" not in ins.parts
         if found is None or None in types or not is_plain or len(ins.operands) != 4:
-            raise Misplaced(f"not modelled: {ins.opcode}")
+            raise Misplaced("not modelled")
         (out, _), (size, _), (other, _), (start, _) = (t or (0, 0) for t in types)
         depth = int(found[1])
         if size != other or out != start or self.moves.threads % WARP:
-            raise Misplaced(f"not modelled: {ins.opcode}")
+            raise Misplaced("not modelled")
         a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
         b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
         return self._summed(ins, a, b, out, turns)

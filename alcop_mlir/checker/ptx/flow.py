@@ -78,7 +78,7 @@ class Flow:
         """Where a branch goes."""
         name = ins.operands[0]
         if ins.parts[0] != "bra" or name not in self.kernel.labels:
-            raise CertificateError(f"not modelled: {ins.opcode}")
+            raise CertificateError(ins.told("not modelled"))
         return self.kernel.labels[name]
 
     def _next(self, block: int) -> list[int]:
