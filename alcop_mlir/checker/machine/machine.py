@@ -46,7 +46,10 @@ class Machine(Registers):
         if self.placing is not None:
             self.placing.execute(ins, lanes)
         elif ins.acts:
-            self._act(ins, lanes)
+            try:
+                self._act(ins, lanes)
+            except CertificateError as error:
+                raise CertificateError(ins.told(str(error))) from None
         written = ins.results
         value = None
         if len(written) == 1 or (written and ins.parts[0] == "shfl"):
@@ -63,7 +66,7 @@ class Machine(Registers):
         if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
             self._warp_barrier()
         if ins.is_generic and self.shared_bytes:
-            raise CertificateError(ins.told("an address of no state space"))
+            raise CertificateError("an address of no state space")
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)
@@ -97,10 +100,10 @@ class Machine(Registers):
             names = [p for p in parts[1:] if p not in ("cta", "aligned")]
             numbers = list(ins.operands)
             if names != ["sync"] or numbers not in (["0"], ["0", str(self.threads)]):
-                raise CertificateError(ins.told("not modelled"))
+                raise CertificateError("not modelled")
             cells.barrier()
         else:
-            raise CertificateError(ins.told("not modelled"))
+            raise CertificateError("not modelled")
 
     def _warp_barrier(self) -> None:
         if self.threads % WARP == 0:
@@ -109,7 +112,7 @@ class Machine(Registers):
     def _access(self, ins: Instruction, lanes: np.ndarray) -> None:
         size, parts = ins.access_bytes, ins.parts
         if not size:
-            raise CertificateError(ins.told("not modelled"))
+            raise CertificateError("not modelled")
         if not lanes.any():
             return
         cells, threads, twice = self._touched(ins, size, lanes)
