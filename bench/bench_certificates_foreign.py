@@ -2,12 +2,13 @@
 CUTLASS.
 
     ALCOP_FOREIGN_PYTHON=PYTHON python bench/bench_certificates_foreign.py
-        [--capability 80] [--compiler NAME] [--seconds N]
+        [--capability 80] [--compiler NAME] [--seconds N] [--same-stores]
 
 PYTHON has the compilers (`make test-foreign` makes such an environment); CUTLASS needs
 nvcc too. Their kernels are those of `findings/`, which also run on the emulator. The
 PTX is not changed, and nothing is promised of parameters and arrays, so that what is
-proven is that shared memory is used right, for any arguments. Prints a row for each
+proven is that shared memory is used right, for any arguments; with --same-stores, if
+threads that store to one place at once store the same. Prints a row for each
 kernel: the verdict, what is not shown, CPU seconds of the prover and of a check, and
 bytes of the certificate; then how many are proven.
 """
@@ -41,10 +42,11 @@ def main() -> None:
     parser.add_argument("--capability", type=int, choices=CAPABILITIES, default=80)
     parser.add_argument("--compiler", choices=[*MODULES])
     parser.add_argument("--seconds", type=float, default=60, help="for each kernel")
+    parser.add_argument("--same-stores", action="store_true")
     given = parser.parse_args()
     compilers = [given.compiler] if given.compiler else [*MODULES]
     rows = [
-        _row(one, given.capability, given.seconds)
+        _row(one, given.capability, given.seconds, given.same_stores)
         for compiler in compilers
         for one in _programs(compiler, given.capability)
     ]
@@ -66,14 +68,16 @@ def _programs(compiler: str, capability: int) -> Iterator[Program]:
         print(f"note: {compiler}: {error}", file=sys.stderr)
 
 
-def _row(program: Program, capability: int, seconds: float) -> dict[str, Any]:
+def _row(
+    program: Program, capability: int, seconds: float, same_stores: bool
+) -> dict[str, Any]:
     start = time.process_time()
     entry = program.entry or find_entry(parse_ptx(program.ptx), None).name
     given = entry, program.threads, program.shared, {}, seconds
-    report = certified(program.ptx, *given)
+    report = certified(program.ptx, *given, shares_stores=same_stores)
     proved = time.process_time()
     if report.certificate is not None:
-        check(program.ptx, report.certificate)
+        check(program.ptx, report.certificate, shares_stores=same_stores)
     known = report.certificate
     return {
         "compiler": program.compiler,

@@ -106,6 +106,7 @@ def certify(
     requirements: Mapping[str, Requirement] | None = None,
     seconds: float = SECONDS,
     turns: Turns = "steady",
+    shares_stores: bool = False,
 ) -> Report:
     """The verdict on one entry of the PTX text.
 
@@ -118,6 +119,8 @@ def certify(
     turns:          steady, to show too that each load reads the tile of its turn;
                     apart, to tell turns apart without that, as where windows are moved:
                     no turn adds the same to addresses there; or alike
+    shares_stores:  whether threads that store to one place at once are taken to store
+                    the same; listed as assumed, where that is used
 
     Raises EmulationError where the text is not PTX, ConfigError for an entry,
     parameter or number of threads that it does not have.
@@ -132,7 +135,7 @@ def certify(
         bases, shared_bytes = shared_layout(module, kernel, dynamic_shared)
         task = (module, kernel, count, shared_bytes, bases, given)
         begun = time.process_time()
-        proof = prove(*task, seconds)
+        proof = prove(*task, seconds, shares_stores)
         spent = time.process_time() - begun
         left = min(seconds - spent, 2 * spent + 1)
         if turns != "alike":
@@ -184,7 +187,8 @@ def _proof_of_turns(
     more states have to be told apart for it, and it may fail where the other holds.
     """
     try:
-        proof = prove(*task, seconds, known, follows_sources)
+        shares_stores = known.machine.shares_stores
+        proof = prove(*task, seconds, shares_stores, known, follows_sources)
     except (Alarm, Outside):
         return None
     return None if follows_sources and proof.steady is None else proof

@@ -15,7 +15,7 @@ from alcop_mlir.certificate.program import (
     touches_shared,
 )
 from alcop_mlir.certificate.refutation import Refuter
-from alcop_mlir.certificate.registers import Registers
+from alcop_mlir.certificate.registers import SAME_STORES, Registers
 from alcop_mlir.certificate.shared_state import IN_FLIGHT, STORED, Touch, touch
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.certificate.values import (
@@ -171,7 +171,10 @@ class Machine(Registers):
                 self.sources.see(self.pc, *seen, self.state.turns)
         else:
             status = IN_FLIGHT if name == "cp" else STORED
-            shared.write(at, status, self.pc, ins)
+            shares = self.shares_stores and name == "st"
+            if shares and not at.is_single:
+                self.notes.add(SAME_STORES)
+            shared.write(at, status, self.pc, ins, shares)
             if name == "cp" and self.follows_sources:
                 self._keep_source(ins, at)
 

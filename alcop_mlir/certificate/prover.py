@@ -42,11 +42,14 @@ def prove(
     bases: Mapping[str, int],
     requirements: Mapping[str, Requirement],
     seconds: float,
+    shares_stores: bool = False,
     known: Proof | None = None,
     follows_sources: bool = True,
 ) -> Proof:
     """The proof; raises Alarm or Outside where there is none within `seconds`.
 
+    shares_stores: whether threads that store to one place at once are taken to store
+           the same
     known: one that does not tell the first turns of loops apart: this one does, and
            follows where copied bytes come from, if it is to
     """
@@ -56,6 +59,7 @@ def prove(
     for restarts in range(_MOST_RESTARTS):
         machine = Machine(code, threads, shared_bytes, bases, requirements)
         machine.tells_turns = known is not None
+        machine.shares_stores = shares_stores
         machine.follows_sources = known is not None and follows_sources
         search = Search(machine, Heads(machine, steps), limit)
         try:

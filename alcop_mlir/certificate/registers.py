@@ -51,6 +51,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
 )
 
 _TWICE = 192  # bits that one unknown times another surely has
+SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
 
 
@@ -77,6 +78,7 @@ class Registers:
         self._made: set[str] = set()
         self.sources, self.follows_sources = Sources(), False
         self.tells_turns = False  # the first ones, of innermost loops
+        self.shares_stores = False  # threads may store to one place at once
 
     def unknown(self, width: int | None = None) -> Uniform:
         """A new unknown that all threads share, named after the instruction: any number

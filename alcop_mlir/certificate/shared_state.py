@@ -117,9 +117,19 @@ class SharedState:
         parts = (first[which.ravel()].astype(np.int64), self.place)
         return hashlib.sha256(b"".join(one.tobytes() for one in parts)).hexdigest()
 
-    def write(self, at: Touch, status: int, pc: int, ins: Instruction) -> None:
-        """A store or a copy; an alarm where others may still read or write there."""
-        if not at.is_single:
+    def write(
+        self,
+        at: Touch,
+        status: int,
+        pc: int,
+        ins: Instruction,
+        shares: bool = False,
+    ) -> None:
+        """A store or a copy; an alarm where others may still read or write there.
+
+        shares: several threads may store to one place, which none of them reads then
+        """
+        if not at.is_single and not shares:
             cell = at.shared_cells[0]
             pair = at.threads[at.cells == cell][:2]
             self._alarm(
@@ -145,6 +155,7 @@ class SharedState:
             self._alarm("overwrite", what, at.cells[at_], ins, pair, self.written_at)
         self.status[at.cells] = status
         self.owner[at.cells] = at.threads
+        self.owner[at.shared_cells] = NOBODY
         self.reader[at.cells] = NOBODY
         self.age[at.cells] = 0 if status == IN_FLIGHT else STORE_AGE
         self.written_at[at.cells] = pc

@@ -38,13 +38,14 @@ def superfluous(
     dynamic_shared: int | None,
     requirements: Mapping[str, Requirement],
     seconds: float,
+    shares_stores: bool = False,
 ) -> list[Superfluous]:
     """Each by its line; none where the kernel itself is not proven.
 
     What is read has to be as fresh without it. The arguments are those of `certify`.
     """
     alike: Turns = "alike"  # which tile is read no barrier decides
-    given = (threads, dynamic_shared, requirements, seconds, alike)
+    given = (threads, dynamic_shared, requirements, seconds, alike, shares_stores)
     whole = certify(ptx, entry, *given)
     if whole.status != "proven":
         return []

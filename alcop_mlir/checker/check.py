@@ -16,6 +16,7 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.listed_states import NO_WRAP, ListedStates
 from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.registers import SAME_STORES
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.ptx.text import Kernel, read_kernel
@@ -31,10 +32,17 @@ class Checked(NamedTuple):
     assumed: frozenset[str]
 
 
-def check(ptx: str, value: Any, answers: Answers | None = None) -> Checked:
+def check(
+    ptx: str,
+    value: Any,
+    answers: Answers | None = None,
+    shares_stores: bool = False,
+) -> Checked:
     """Checks a certificate, as JSON values, against PTX text.
 
     answers: instead of those that the certificate has
+    shares_stores: whether it may assume that threads that store to one place at once
+             store the same
 
     Raises CertificateError where it does not hold, is of other PTX, or is no
     certificate.
@@ -42,6 +50,8 @@ def check(ptx: str, value: Any, answers: Answers | None = None) -> Checked:
     given = read_certificate(value, answers)
     if hashlib.sha256(ptx.encode()).hexdigest() != given.ptx_sha256:
         raise CertificateError("the certificate is of other PTX")
+    if SAME_STORES in given.assumes and not shares_stores:
+        raise CertificateError(f"the certificate assumes that {SAME_STORES}")
     kernel = read_kernel(ptx, given.entry)
     if kernel.threads not in (0, given.threads):
         raise CertificateError("the certificate is for another number of threads")
@@ -107,7 +117,7 @@ def _placed(
 
 
 def _machine(given: Certificate, kernel: Kernel) -> Machine:
-    return Machine(
+    machine = Machine(
         kernel,
         given.threads,
         given.shared_bytes,
@@ -116,6 +126,8 @@ def _machine(given: Certificate, kernel: Kernel) -> Machine:
         given.steady,
         Facts(given.answers),
     )
+    machine.shares_stores = SAME_STORES in given.assumes
+    return machine
 
 
 def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> None:

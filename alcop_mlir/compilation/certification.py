@@ -13,6 +13,7 @@ from alcop_mlir.certificate.api import (
     ASSUMPTIONS,
     BLOCK_NUMBERS,
     Report,
+    Turns,
     certify,
     check_parameters,
     find_entry,
@@ -105,11 +106,14 @@ def certified(
     seconds: float,
     promised: Preconditions | None = None,
     stated: str = "",
+    shares_stores: bool = False,
 ) -> Report:
     """The prover's verdict; proven is only what the checker accepts too.
 
     promised: of arrays and blocks; None for nothing
     stated:   what it computes, as JSON text of a statement; else why there is none
+    shares_stores: whether threads that store to one place at once are taken to store
+              the same
 
     The certificate keeps the states that the check has met.
     """
@@ -118,11 +122,12 @@ def certified(
     proof = _Proof(ptx, given, stated, seconds)
     task = (ptx, entry, threads, shared_bytes, requirements, seconds)
     start = time.perf_counter()
-    report = certify(*task, "apart" if proof.has_windows else "steady")
+    turns: Turns = "apart" if proof.has_windows else "steady"
+    report = certify(*task, turns, shares_stores)
     try:
         report = proof.checked_whole(report)
         if report.certificate is None and report.is_steady:
-            report = proof.checked_whole(certify(*task, "alike"))
+            report = proof.checked_whole(certify(*task, "alike", shares_stores))
     except OutOfTime as late:
         report = replace(report, status="not proven", why=str(late), certificate=None)
     return replace(report, seconds=time.perf_counter() - start)

@@ -18,6 +18,8 @@ from alcop_mlir.tools import certify, compile
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "certificate"))
 from ring_kernels import Ring, steady_ring
+from test_same_stores import ASSUMED
+from test_same_stores import kernel as same_stores
 
 SIZE = "n=0..2147483647"
 ARRAYS = ("--array", "in=256*n", "--array", "out=256")
@@ -112,11 +114,25 @@ def test_a_certificate_is_checked(
     assert certify.main(given) == 4
     capsys.readouterr()
     assert certify.main([str(ring), "--check", str(output)]) == 0
-    assert "certificate holds" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "certificate holds: proven in part: placed not shown" in out
+    assert "counters of loops do not wrap around" in out
     ring.write_text(Ring(waits=2).text())
     assert certify.main([str(ring), "--check", str(output)]) == 1
     expected = "error: the certificate is of other PTX\n"
     assert capsys.readouterr().err == expected
+
+
+def test_stores_of_the_same(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are taken to be only where that is said, also where it is checked."""
+    ring.write_text(same_stores())
+    output = ring.with_name("ring.json")
+    assert certify.main([str(ring)]) == 2
+    assert certify.main([str(ring), "--same-stores", "-o", str(output)]) == 4
+    assert ASSUMED in capsys.readouterr().out
+    assert certify.main([str(ring), "--check", str(output)]) == 1
+    assert capsys.readouterr().err == f"error: the certificate assumes that {ASSUMED}\n"
+    assert certify.main([str(ring), "--check", str(output), "--same-stores"]) == 0
 
 
 def test_an_alarm(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,8 +52,12 @@ class Cells:
         firsts = first.astype(np.int64)[which]
         return hashlib.sha256(firsts.tobytes() + self.place.tobytes()).hexdigest()
 
-    def write(self, cells: np.ndarray, threads: np.ndarray, is_copy: bool) -> None:
-        """Cells, and the thread that writes each."""
+    def write(
+        self, cells: np.ndarray, threads: np.ndarray, twice: np.ndarray, is_copy: bool
+    ) -> None:
+        """Cells, and the thread that writes each; some by several, which may not read
+        them then.
+        """
         status = self.status[cells]
         warp, reader = _warps(threads), self.reader[cells]
         busy = (reader != _NOBODY) & (reader != threads) & (reader != warp)
@@ -64,6 +68,7 @@ class Cells:
             raise CertificateError("something is overwritten that may be in use")
         self.status[cells] = FLYING if is_copy else STORED
         self.writer[cells] = threads
+        self.writer[twice] = _NOBODY
         self.reader[cells] = _NOBODY
         self.age[cells] = 0 if is_copy else _STORE
         self.source[cells], self.place[cells] = 1, 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from alcop_mlir.checker.machine.arithmetic import Unknown, Value
 from alcop_mlir.checker.machine.mixed import either, mixed
-from alcop_mlir.checker.machine.registers import WARP, Registers
+from alcop_mlir.checker.machine.registers import SAME_STORES, WARP, Registers
 from alcop_mlir.checker.machine.state import Results
 from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer
 from alcop_mlir.errors import CertificateError
@@ -121,10 +121,11 @@ class Machine(Registers):
             self.ages.setdefault(self.state.pc, set()).update(ages)
             turns = self.state.turns
             self.sources.read(self.state.pc, self.state.cells, cells, turns)
-        elif len(twice):
-            raise CertificateError("two threads write one place")
         else:
-            self.state.cells.write(cells, threads, parts[0] == "cp")
+            if len(twice) and not (self.shares_stores and parts[0] == "st"):
+                raise CertificateError("two threads write one place")
+            self.assumed.update([SAME_STORES] if len(twice) else [])
+            self.state.cells.write(cells, threads, twice, parts[0] == "cp")
             if parts[0] == "cp" and self.sources.steps is not None:
                 self._set_source(ins, cells, threads)
 

@@ -37,6 +37,7 @@ from alcop_mlir.errors import CertificateError
 
 _POINTER, _BLOCKS, WARP = 1 << 47, (1 << 31) - 1, 32
 _TWICE = 192  # bits of one unknown times another
+SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
 _OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
@@ -61,6 +62,7 @@ class Registers:
         self.facts = facts or Facts(Answers([], [], []))
         self.sources = Sources(steady)
         self.assumed: set[str] = set()
+        self.shares_stores = False  # threads may store to one place at once
         self.lane = np.arange(threads, dtype=np.uint64)
         self._arrays: dict[bytes, np.ndarray] = {}
         self._values: dict[Any, Value] = {}
