@@ -67,6 +67,7 @@ def certificate(
                 "places": [],
                 "turns": {},
                 "gathers": {},
+                "way": 0,
             },
         }
     )

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from alcop_mlir.certificate.state import Requirement
+from alcop_mlir.certificate.values import PAST_ADDRESSES
 
 _AXES = "xyz"  # of the grid
 # Coefficients, and the sizes that each is multiplied by.
@@ -62,6 +63,49 @@ class Preconditions:
         if len(self.grid) < len(_AXES) or any(n for one in every for _, n in one):
             return None
         return prod(-(-sum(f for f, _ in value) // by) for value, by in counts)
+
+    def requirements(self) -> dict[str, Requirement]:
+        """What that says of what a kernel is given: addresses of arrays, sizes that are
+        known, and numbers of blocks along axes whose length is known.
+        """
+        found = {name: Requirement(0, PAST_ADDRESSES - 1) for name in self.arrays}
+        for name, value in self.values.items():
+            if not any(names for _, names in value):
+                number = sum(factor for factor, _ in value)
+                found[name] = Requirement(number, number)
+        for axis, counts in self.grid.items():
+            if not any(names for value, _ in counts for _, names in value):
+                blocks = prod(-(-sum(f for f, _ in one) // by) for one, by in counts)
+                found[axis] = Requirement(0, max(blocks - 1, 0))
+        return found
+
+    def with_numbers(self) -> Preconditions:
+        """The same, with the number of each size that may be one only."""
+        known = {n: one.low for n, one in self.sizes.items() if one.low == one.high}
+
+        def put(value: Polynomial) -> Polynomial:
+            return tuple(
+                (
+                    factor * prod(known.get(name, 1) for name in names),
+                    tuple(name for name in names if name not in known),
+                )
+                for factor, names in value
+            )
+
+        return Preconditions(
+            {
+                name: Array(put(one.bytes), tuple(map(put, one.lengths)))
+                for name, one in self.arrays.items()
+            },
+            {n: put(((1, (n,)),)) for n in known}
+            | {n: put(v) for n, v in self.values.items()},
+            {n: one for n, one in self.sizes.items() if n not in known},
+            {
+                axis: tuple((put(value), by) for value, by in counts)
+                for axis, counts in self.grid.items()
+            },
+            tuple(map(put, self.facts)),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As certificates store it."""

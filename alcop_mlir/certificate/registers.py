@@ -332,6 +332,8 @@ class Registers:
         is_float = ins.parts[-1][0] == "f"
         if known and not is_float and low <= known.low <= known.high <= high:
             low, high, by = known.low, known.high, known.multiple
+        if low == high:
+            return Exact(np.full(self.threads, low % 2**64, np.uint64))
         if by == 1:
             return Uniform(self.symbols.plain(f".{name}", low, high), low, high)
         least, most = -(-low // by), high // by

@@ -7,6 +7,7 @@ meets listed states (`listed_states`), and no access on the way breaks a rule.
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Any, NamedTuple
 
 from alcop_mlir.checker.bounds.accesses import check_bounds
@@ -103,17 +104,11 @@ def _placed(
         machine = _machine(given, kernel)
         return {*ListedStates(given, machine, heads, stated, seen).run()}, machine
 
+    ways = [partial(follow, given.heads)]
     later = [one.of_later_turns() for one in given.heads]
-    if isinstance(stated, OpenStatement) or later == given.heads:
-        return follow(given.heads)
-    try:
-        return follow(later)
-    except NotPlacedError as error:
-        first = error
-    try:
-        return follow(given.heads)
-    except CertificateError:  # where nothing is placed no answers are left for it
-        raise first from None
+    if not isinstance(stated, OpenStatement) and later != given.heads:
+        ways.insert(0, partial(follow, later))
+    return given.answers.by(ways)
 
 
 def _machine(given: Certificate, kernel: Kernel) -> Machine:

@@ -40,7 +40,6 @@ from alcop_mlir.manifest.kernels import (
     Pointer,
     SizeValue,
     Variant,
-    block_counts,
 )
 from alcop_mlir.manifest.promises import promises
 from alcop_mlir.manifest.statements import Unstated, statement
@@ -118,19 +117,44 @@ def certified(
     The certificate keeps the states that the check has met.
     """
     given = Preconditions() if promised is None else promised
-    check_parameters(find_entry(parsed(ptx), entry), given.arrays)
+    kernel = find_entry(parsed(ptx), entry)
+    check_parameters(kernel, given.arrays)
+    if stated.startswith("{"):
+        check_parameters(kernel, json.loads(stated)["arrays"])
     proof = _Proof(ptx, given, stated, seconds)
-    task = (ptx, entry, threads, shared_bytes, requirements, seconds)
+    names = {*BLOCK_NUMBERS, *(one.name for one in kernel.parameters)}
+    known = {n: one for n, one in given.requirements().items() if n in names}
+    required = {**known, **requirements}
     start = time.perf_counter()
     turns: Turns = "apart" if proof.has_windows else "steady"
-    report = certify(*task, turns, shares_stores)
+
+    def proven(turns: Turns) -> Report:
+        task = (ptx, entry, threads, shared_bytes, required, seconds)
+        return certify(*task, turns, shares_stores)
+
+    report = proven(turns)
+    if report.status != "proven" and any(map(_is_number, required.values())):
+        # Of a size that is a number no fact says how far turns are from it.
+        required = {name: _unknown(one) for name, one in required.items()}
+        report = proven(turns)
     try:
         report = proof.checked_whole(report)
         if report.certificate is None and report.is_steady:
-            report = proof.checked_whole(certify(*task, "alike", shares_stores))
+            report = proof.checked_whole(proven("alike"))
     except OutOfTime as late:
         report = replace(report, status="not proven", why=str(late), certificate=None)
     return replace(report, seconds=time.perf_counter() - start)
+
+
+def _is_number(one: Requirement) -> bool:
+    return one.low == one.high
+
+
+def _unknown(one: Requirement) -> Requirement:
+    """Any size that is a multiple of the same power of two, instead of one number."""
+    if not _is_number(one) or not 0 < one.low <= MOST_SIZE:
+        return one
+    return Requirement(0, MOST_SIZE, one.low & -one.low)
 
 
 class _Proof:
@@ -328,8 +352,4 @@ def _requirements(
         else:
             known = guarded.get(size, Requirement(0, MOST_SIZE))
         found.append((name, known))
-    for name, blocks in zip(BLOCK_NUMBERS, kernel.grid, strict=True):
-        counts = [one for one in block_counts(blocks) if isinstance(one, int)]
-        if len(counts) == len(block_counts(blocks)):
-            found.append((name, Requirement(0, max(math.prod(counts) - 1, 0))))
     return tuple(found)

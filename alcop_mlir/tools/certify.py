@@ -58,7 +58,8 @@ def parser() -> Parser:
     about = "of a .ptx file: bytes of dynamic shared memory"
     add("--shared", type=count, metavar="BYTES", help=about)
     about = "of a .ptx file: what callers promise of an integer parameter; %%N: it is "
-    about += "a multiple of N; may be given several times"
+    about += "a multiple of N; one that is a number, as n=64..64, is known wherever it "
+    about += "is used; may be given several times"
     add(
         "--require",
         action="append",
@@ -79,7 +80,8 @@ def parser() -> Parser:
     about += "and PARAM/NUMBER, rounded up; default any"
     add("--grid", type=promises.grid, metavar="X,Y,Z", help=about)
     about = "of a .ptx file: what it computes, with extents and bytes of elements, as "
-    about += "C[64m,64n]:4 += A[64m,32k]:2 * B[32k,64n]:2; --grid has to be numbers"
+    about += "C[64m,64n]:4 = A[64m,32k]:2 * B[32k,64n]:2, by names of parameters, or "
+    about += "+= where it is added to what C has; --grid has to be numbers"
     add("--computes", type=promises.computed, metavar="TEXT", help=about)
     about = "of a .ptx file: take it that threads that store to one place of shared "
     about += "memory at once store the same"
@@ -203,7 +205,7 @@ def _promised(given: Any, sizes: dict[str, Requirement]) -> Preconditions:
         arrays={name: Array(bytes_) for name, bytes_ in given.array or ()},
         sizes={n: one for n, one in sizes.items() if n not in BLOCK_NUMBERS},
         grid=dict(zip(BLOCK_NUMBERS, given.grid or (), strict=False)),
-    )
+    ).with_numbers()
 
 
 def _stated(given: Any) -> str:

@@ -14,12 +14,16 @@ BOUND = 2e-3  # of errors, absolute and relative
 
 @dataclass(frozen=True)
 class Launch:
-    """A grid, arguments as declared, the number of that which is the result."""
+    """A grid, arguments as declared, the number of that which is the result.
+
+    matmul: where that is one of the first two: nn, or nt if the second is transposed
+    """
 
     blocks: tuple[int, int, int]
     arguments: tuple[Any, ...]
     result: int
     expected: Array
+    matmul: str = ""
 
 
 def _floats(rng: np.random.Generator, *shape: int) -> Array:
@@ -57,14 +61,15 @@ def layer_norm(rng: np.random.Generator) -> Launch:
 
 def matmul(rng: np.random.Generator) -> Launch:
     a, b, c = _halves(rng, 96, 160), _halves(rng, 160, 80), np.zeros((96, 80), "f4")
-    return Launch((2, 2, 1), (a, b, c, 96, 80, 160), 2, _product(a, b))
+    return Launch((2, 2, 1), (a, b, c, 96, 80, 160), 2, _product(a, b), "nn")
 
 
 def int8_dot(rng: np.random.Generator) -> Launch:
     a = _integers(rng, -128, 128, 64, 256).astype(np.int8)
     b = _integers(rng, -128, 128, 256, 64).astype(np.int8)
     expected = a.astype(np.int32) @ b.astype(np.int32)
-    return Launch((1, 1, 1), (a, b, np.zeros((64, 64), "i4"), 256), 2, expected)
+    c = np.zeros((64, 64), "i4")
+    return Launch((1, 1, 1), (a, b, c, 256), 2, expected, "nn")
 
 
 def attention(rng: np.random.Generator) -> Launch:
@@ -114,7 +119,7 @@ def to_f8(rng: np.random.Generator) -> Launch:
 
 def persistent(rng: np.random.Generator) -> Launch:
     a, b, c = _halves(rng, 256, 96), _halves(rng, 96, 64), np.zeros((256, 64), "f4")
-    return Launch((3, 1, 1), (a, b, c, 4, 96, 3), 2, _product(a, b))
+    return Launch((3, 1, 1), (a, b, c, 4, 96, 3), 2, _product(a, b), "nn")
 
 
 def row_totals(rng: np.random.Generator) -> Launch:
@@ -137,7 +142,7 @@ def overwritten(rng: np.random.Generator) -> Launch:
 
 def contraction(rng: np.random.Generator) -> Launch:
     a, b, c = _halves(rng, 256, 256), _halves(rng, 256, 256), np.zeros((256, 256), "f4")
-    return Launch((2, 2, 1), (a, b, c), 2, _product(a, b))
+    return Launch((2, 2, 1), (a, b, c), 2, _product(a, b), "nn")
 
 
 def normalised(rng: np.random.Generator) -> Launch:
@@ -155,12 +160,12 @@ def twice(rng: np.random.Generator) -> Launch:
 
 def multistage_nt(rng: np.random.Generator) -> Launch:
     a, b, c = _halves(rng, 96, 136), _halves(rng, 72, 136), np.zeros((96, 72), "f4")
-    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b.T))
+    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b.T), "nt")
 
 
 def multistage_nn(rng: np.random.Generator) -> Launch:
     a, b, c = _halves(rng, 96, 136), _halves(rng, 136, 72), np.zeros((96, 72), "f4")
-    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b))
+    return Launch((2, 2, 1), (a, b, c, 96, 72, 136), 2, _product(a, b), "nn")
 
 
 def specialised(rng: np.random.Generator) -> Launch:

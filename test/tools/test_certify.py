@@ -49,8 +49,11 @@ def test_a_proof(ring: Path, capsys: pytest.CaptureFixture[str]) -> None:
         64,
         768,
     )
+    address = {"low": 0, "high": 2**47 - 1, "multiple": 1}
     assert found["requires"] == [
-        {"parameter": "n", "low": 0, "high": 2147483647, "multiple": 1}
+        {"parameter": "in", **address},
+        {"parameter": "n", "low": 0, "high": 2147483647, "multiple": 1},
+        {"parameter": "out", **address},
     ]
 
 
@@ -185,6 +188,15 @@ def test_what_is_no_ptx_is_one_line(
         (["--array", "in=n//2"], "expected PARAM=BYTES, as A=2*M*K, got 'in=n//2'"),
         (["--array", "k=8"], "ring has no parameter 'k', it has in, out, n"),
         (["--grid", "1,1"], "expected X,Y,Z, as N/64*M/64,1,1, got '1,1'"),
+        (
+            [
+                "--computes",
+                "out[8m,8n]:4 = in[8m,8k]:2 * b[8k,8n]:2",
+                "--grid",
+                "1,1,1",
+            ],
+            "ring has no parameter 'b', it has in, out, n",
+        ),
         (["--kernel", "other"], "the PTX has no kernel 'other', it has ring"),
         (["--threads", "32"], "ring has blocks of 64 threads, got 32"),
     ],

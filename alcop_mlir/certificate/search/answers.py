@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.search.columns import Recorded
@@ -27,8 +27,9 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import UNKNOWN, Answers, Facts, Replay
 from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.checker.ptx.text import read_kernel
-from alcop_mlir.errors import CertificateError
+from alcop_mlir.errors import CertificateError, NotPlacedError
 
+_Shown = TypeVar("_Shown")
 _MOST_RECENT = 6  # proofs that are tried before a search
 
 
@@ -110,6 +111,21 @@ class Found(Answers):
             del self.asked[before:]
         return None
 
+    def by(self, ways: Sequence[Callable[[], _Shown]]) -> _Shown:
+        """By the first way that shows it; what was asked on others is not kept."""
+        before = len(self.asked), len(self.places)
+        first: CertificateError | None = None
+        for self.way, one in enumerate(ways):
+            try:
+                return one()
+            except CertificateError as error:
+                if first is None and not isinstance(error, NotPlacedError):
+                    raise
+                first = first or error
+            del self.asked[before[0] :], self.places[before[1] :]
+        assert first is not None
+        raise first
+
     def turn(self, head: int, ways: Ways) -> Any:
         """Searched for on ways of its own, whose questions are not kept."""
         if self._searched is None:
@@ -175,6 +191,7 @@ def answered(
         "asked": found.asked,
         "places": [numbers[one] for one in found.places],
         "turns": {str(head): turn for head, turn in found.turns.items()},
+        "way": found.way,
         "gathers": {str(pc): _listed(one) for pc, one in found.gathers.items()},
     }
     heads = [certificate["heads"][number] for number in checked.met]

@@ -33,6 +33,7 @@ from alcop_mlir.errors import CertificateError
 
 _MOST_LANES, _MOST_WORK, _LEAST_WORK = 1 << 22, 1 << 29, 1 << 12
 _SHAPE = (1, 1, 1, 1)
+_ADDRESS = 64  # bits
 # An address with something added: the operation, and the operand that is the address.
 _MOVES = (("add", 0), ("add", 1), ("sub", 0), ("mad", 2))
 _ALL, _NO = np.ones(_SHAPE, bool), np.zeros(_SHAPE, bool)
@@ -97,6 +98,9 @@ class EveryThread:
         self.flow, self.needed, self.also = flow, needed, also
         self.turns: dict[int, int | None] = {}
         self.arrays = [*given.arrays]
+        values = given.values.items()
+        known = (one for one in values if not any(names for _, names in one[1]))
+        self.values = {name: _number(value) for name, value in known}
         room = [
             _number(bytes_) if all(map(_number, lengths)) else 0
             for bytes_, lengths in given.arrays.values()
@@ -199,7 +203,7 @@ class EveryThread:
         name, width = ins.parts[0], ins.width
         own = self.flow.kernel.width(ins.results[0])
         if name == "ld":
-            return self._loaded(ins, width == own == 64)
+            return self._loaded(ins, width if width == own else 0)
         v = [self.value(one, width) for one in ins.operands[1:]]
         known, base = _ALL, _PLAIN
         for one in v:
@@ -218,12 +222,17 @@ class EveryThread:
         lanes = computed(ins, [one.lanes for one in v], own)
         return _NOTHING if lanes is None else Number(lanes, base, known)
 
-    def _loaded(self, ins: Instruction, is_whole: bool) -> Number:
+    def _loaded(self, ins: Instruction, width: int) -> Number:
+        """A parameter that fills its register: an address, or a number."""
         place = PLACE.fullmatch(ins.operands[1])
-        is_plain = "param" in ins.parts and ins.parts[-1][0] != "f" and is_whole
+        is_plain = "param" in ins.parts and ins.parts[-1][0] != "f"
         if place is None or not is_plain or place[2] or place[3]:
             return _NOTHING
-        if place[1] not in self.arrays:
+        if self.flow.kernel.sizes.get(place[1]) != width // 8:
+            return _NOTHING
+        if place[1] in self.values:
+            return Number(_same(self.values[place[1]] % 2**width), _PLAIN, _ALL)
+        if place[1] not in self.arrays or width != _ADDRESS:
             return _NOTHING
         base = _PLAIN + 1 + self.arrays.index(place[1])
         return Number(_same(0), base, _ALL)

@@ -226,6 +226,7 @@ _ANSWERS: dict[str, _Read] = {
     "places": _list(_whole),
     "turns": _named(int, dict),
     "gathers": _named(int, _COLUMNS),
+    "way": _whole,
 }
 _HEAD: dict[str, _Read] = {
     "pc": _whole,

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.errors import CertificateError
 
 UNKNOWN = -1
+_Shown = TypeVar("_Shown")
 _LARGE = 1 << 62
 _NOBODY_KNOWS = (-float("inf"), float("inf"))
 
@@ -40,7 +41,8 @@ _IN_LOOP = re.compile(r"[nhu](\d+)(?:\..*)?")
 
 class Answers:
     """Of one walk; asked: numbers of proofs; places: of states that are covered;
-    turns: by the head of a loop, see `Turn`; gathers: by instruction, see `Gathers`.
+    turns: by the head of a loop, see `Turn`; gathers: by instruction, see `Gathers`;
+    way: of several ways to show one thing, the number of that which does.
     """
 
     def __init__(
@@ -50,8 +52,9 @@ class Answers:
         places: list[int],
         turns: dict[int, Any] | None = None,
         gathers: dict[int, list[Any]] | None = None,
+        way: int = 0,
     ):
-        self.proofs, self.asked, self.places = proofs, asked, places
+        self.proofs, self.asked, self.places, self.way = proofs, asked, places, way
         self.turns, self.gathers = turns or {}, gathers or {}
         self._asked, self._places = iter(asked), iter(places)
 
@@ -74,6 +77,12 @@ class Answers:
         if head not in self.turns:
             raise CertificateError("the certificate says nothing of a loop's turns")
         return self.turns[head]
+
+    def by(self, ways: Sequence[Callable[[], _Shown]]) -> _Shown:
+        """What one of the ways shows."""
+        if not 0 <= self.way < len(ways):
+            raise CertificateError("the certificate names a way that there is not")
+        return ways[self.way]()
 
     def columns(self, pc: int) -> Any:
         """Which columns of windows an instruction accesses."""

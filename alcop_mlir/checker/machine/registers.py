@@ -337,6 +337,8 @@ class Registers:
         least, most, multiple = self.required.get(name, (low, high, 1))
         if low <= least and most <= high and not is_float:
             low, high, by = least, most, multiple
+        if low == high:
+            return self.constant(low)
         if by == 1:
             return self.symbol(f".{name}", low, high)
         part = self.symbol(f".{name}/{by}", -(-low // by), high // by)
