@@ -12,7 +12,8 @@ import numpy as np
 from alcop_mlir.checker.machine.arithmetic import Value
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.elements import joined
-from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, Whole
+from alcop_mlir.checker.placed.kinds import Whole
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book
 
 OPS = ("and", "or", "xor")
 

@@ -14,17 +14,10 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.placed.kinds import Element, Result, Whole
 from alcop_mlir.checker.placed.results import of_result
 from alcop_mlir.checker.placed.rows import joined_in_rows
-from alcop_mlir.checker.placed.tags import (
-    NUMBER,
-    UNKNOWN,
-    ZERO,
-    Book,
-    Element,
-    Result,
-    Whole,
-)
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book
 
 Loops = dict[str, tuple[Term, Any]]
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each

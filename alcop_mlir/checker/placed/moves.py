@@ -17,16 +17,9 @@ from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
 from alcop_mlir.checker.placed.gathers import Gathers
+from alcop_mlir.checker.placed.kinds import Element, Whole
 from alcop_mlir.checker.placed.rows import done
-from alcop_mlir.checker.placed.tags import (
-    NUMBER,
-    UNKNOWN,
-    ZERO,
-    Book,
-    Element,
-    Whole,
-    chosen,
-)
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, chosen
 from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer, items
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.addresses import Addresses
+from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.moves import Moves
 from alcop_mlir.checker.placed.open_accesses import Asked, Indices
 from alcop_mlir.checker.placed.open_book import OpenBook, is_digit
 from alcop_mlir.checker.placed.open_here import Here
-from alcop_mlir.checker.placed.tags import UNKNOWN, Element
+from alcop_mlir.checker.placed.tags import UNKNOWN
 from alcop_mlir.checker.ptx.instructions import Instruction, integer
 
 _MOST_STEP = 512  # of elements, that a turn adds

@@ -19,7 +19,8 @@ from alcop_mlir.checker.form.open_statement import APART, OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
-from alcop_mlir.checker.placed.tags import Book, Element, Kind, Origins
+from alcop_mlir.checker.placed.kinds import Element, Kind
+from alcop_mlir.checker.placed.tags import Book, Origins
 
 _HALF = APART // 2
 ENDED: Frozen = (("!", 1),)  # up to where a sum is added that is whole

@@ -13,10 +13,11 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.cover import Stored
+from alcop_mlir.checker.placed.kinds import Result
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.placed.open_book import OpenBook
 from alcop_mlir.checker.placed.open_numbers import Numbers
-from alcop_mlir.checker.placed.tags import Misplaced, Result
+from alcop_mlir.checker.placed.tags import Misplaced
 
 _Box = tuple[tuple[str, Frozen, int], ...]  # by loop, which multiple of how many
 

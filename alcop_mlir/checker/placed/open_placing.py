@@ -21,6 +21,7 @@ from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.cases import Cases
+from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
 from alcop_mlir.checker.placed.open_book import OpenBook
@@ -28,13 +29,7 @@ from alcop_mlir.checker.placed.open_cover import OpenCover
 from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
-from alcop_mlir.checker.placed.tags import (
-    ZERO,
-    Element,
-    Misplaced,
-    digest,
-    nothing,
-)
+from alcop_mlir.checker.placed.tags import ZERO, Misplaced, digest, nothing
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
 from alcop_mlir.checker.ptx.instructions import Instruction

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from alcop_mlir.checker.machine.held import Held, Tags
+from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
 from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
-from alcop_mlir.checker.placed.tags import ZERO, Element, Kind, Result
+from alcop_mlir.checker.placed.tags import ZERO
 
 
 class OpenSums:

@@ -26,6 +26,7 @@ from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.gathers import Gathers
+from alcop_mlir.checker.placed.kinds import Element, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.rows import stored
 from alcop_mlir.checker.placed.skips import left
@@ -35,9 +36,7 @@ from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     ZERO,
     Book,
-    Element,
     Misplaced,
-    Result,
     chosen,
     is_same,
     nothing,

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker.logic.terms import Term
-from alcop_mlir.checker.placed.tags import NUMBER, ZERO, Book, Element, Result
+from alcop_mlir.checker.placed.kinds import Element, Result
+from alcop_mlir.checker.placed.tags import NUMBER, ZERO, Book
 
 Loops = dict[str, tuple[Term, Any]]
 

@@ -18,15 +18,9 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.columns import ALL
+from alcop_mlir.checker.placed.kinds import Element, Fold, Result
 from alcop_mlir.checker.placed.results import Loops, of_result
-from alcop_mlir.checker.placed.tags import (
-    UNKNOWN,
-    Book,
-    Element,
-    Fold,
-    Result,
-    is_turn,
-)
+from alcop_mlir.checker.placed.tags import UNKNOWN, Book, is_turn
 
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
 _Found = tuple[int, Any]

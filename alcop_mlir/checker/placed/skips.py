@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.elements import joined
+from alcop_mlir.checker.placed.kinds import Whole
 from alcop_mlir.checker.placed.moves import Moves
-from alcop_mlir.checker.placed.tags import UNKNOWN, Whole
+from alcop_mlir.checker.placed.tags import UNKNOWN
 from alcop_mlir.checker.ptx.flow import Region
 from alcop_mlir.checker.ptx.instructions import Instruction
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.machine.held import Frozen
+from alcop_mlir.checker.placed.kinds import Result
 from alcop_mlir.checker.placed.results import Loops
 from alcop_mlir.checker.placed.rows import whole_rows
-from alcop_mlir.checker.placed.tags import Book, Misplaced, Result
+from alcop_mlir.checker.placed.tags import Book, Misplaced
 
 
 def placed(

@@ -18,16 +18,9 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.machine.registers import WARP
+from alcop_mlir.checker.placed.kinds import Element, Fold, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
-from alcop_mlir.checker.placed.tags import (
-    NUMBER,
-    UNKNOWN,
-    ZERO,
-    Element,
-    Fold,
-    Misplaced,
-    Result,
-)
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Misplaced
 from alcop_mlir.checker.ptx.instructions import Instruction
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
