@@ -229,6 +229,12 @@ class Held:
         if order != tuple(range(len(order))):
             self._orders[array] = self.values.shapes[next(iter(names))], order
 
+    def drop(self, array: str) -> None:
+        """An array that there is no more."""
+        self._roots.pop(array, None)
+        self._stored_to.discard(array)
+        self._orders.pop(array, None)
+
     def order(self, array: str, shape: Shape) -> Order | None:
         """Which dimension of a value of that shape each of an array is; () where it
         has them as they are, None where that is not known.

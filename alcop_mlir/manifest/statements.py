@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from alcop_mlir.manifest.chain_statement import SCORES, chains
 from alcop_mlir.manifest.contraction_statement import Contraction
 from alcop_mlir.manifest.copied_values import copies
 from alcop_mlir.manifest.functions import Function
@@ -43,6 +44,9 @@ def statement(
     rows = {n: dict(found[n]) for n in ("rows",) if n in found}
     for one in rows.values():
         one["arrays"] = sorted(names[array] for array in one["arrays"])
+    if "chain" in found:
+        rows["chain"] = _named(found["chain"], names)
+        names[SCORES] = SCORES
     if "windows" in found:
         rows["windows"] = {names[n]: one for n, one in found["windows"].items()}
     return {
@@ -57,6 +61,12 @@ def statement(
             for n, reads in found["outputs"].items()
         },
     }
+
+
+def _named(chain: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """What is said of a chain's first contraction, by names of parameters."""
+    operands = {n: names[chain[n]] for n in ("lhs", "rhs")}
+    return {**chain, **operands, "reads": sorted(names[n] for n in chain["reads"])}
 
 
 def stated(
@@ -135,6 +145,12 @@ def _options(kernel: Kernel, held: Held) -> list[_Option]:
     what arrays hold behind it.
     """
     arrays = _arrays(kernel)
+    of_two = [*chains(held, arrays)]
+    if len(of_two) == 1:
+        (chain,) = of_two
+        made = chain.written(kernel.grid)
+        chain.store()
+        return [(made, chain.held, True)]
     contractions = held.values.contractions
     made_of, count = held.made_of(arrays), 0
     known = [one for one in contractions if {one.lhs, one.rhs} <= made_of]

@@ -5,6 +5,8 @@ outputs that are computed of one element of it and of elements of other arrays. 
 B elements of A are added, and without both nothing is: outputs are computed of elements
 of the same indices, and of whole rows of arrays. All extents are known. Where windows
 are moved over an array, A[m, k] is what is in the window at m.
+
+A may be made of another contraction (`Chain`), as in attention.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from alcop_mlir.checker.form.windows import Window, read_window
 from alcop_mlir.errors import CertificateError
 
 NO_SUM = ""  # instead of a loop, of one turn
+SCORES = "*"  # what the first contraction of a chain makes, as an array
 _MOST = 1 << 40
 _MEMBERS = {"extents", "arrays", "lhs", "rhs", "init", "order", "outputs", "grid"}
 
@@ -37,6 +40,24 @@ class Array:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """The first contraction of two: the second multiplies what is made, element by
+    element and with values of its row, of elements of this one.
+
+    reduced, order: as those of a statement
+    reads:  arrays that are read for each element, at its index
+    is_row: whether results are divided by what is made of whole rows
+    """
+
+    lhs: str
+    rhs: str
+    reduced: str
+    order: dict[str, int]
+    reads: frozenset[str]
+    is_row: bool
+
+
+@dataclass(frozen=True)
 class Statement:
     """Arrays are named by the parameters that point to them.
 
@@ -46,6 +67,7 @@ class Statement:
     rows:    arrays of which whole rows are read for each output: all elements along
              `row_loops`, each once
     windows: by array that is no matrix itself; its strides number what windows see
+    chain:   what lhs is made of, where that is `SCORES`
     """
 
     extents: dict[str, int]
@@ -60,17 +82,33 @@ class Statement:
     rows: frozenset[str] = field(default=frozenset(), kw_only=True)
     row_loops: tuple[str, ...] = field(default=(), kw_only=True)
     windows: dict[str, Window] = field(default_factory=dict, kw_only=True)
+    chain: Chain | None = field(default=None, kw_only=True)
+
+    def order_of(self, is_score: bool) -> dict[str, int]:
+        """Strides of what is summed: of a chain's first contraction, or the other."""
+        return self.chain.order if is_score and self.chain else self.order
+
+    def along(self, array: str) -> str:
+        """The loop of the sum for which an array is multiplied."""
+        chain = self.chain
+        is_first = chain is not None and array in (chain.lhs, chain.rhs)
+        return chain.reduced if chain is not None and is_first else self.reduced
 
 
 def read_statement(value: Any) -> Statement:
     """Of JSON values, strictly."""
-    if not isinstance(value, dict) or {*value} - {"rows", "windows"} != _MEMBERS:
+    more = {"rows", "windows", "chain"}
+    if not isinstance(value, dict) or {*value} - more != _MEMBERS:
         raise CertificateError("this is no certificate: a statement of other members")
     extents = {str(n): _count(v) for n, v in value["extents"].items() if v != 1}
     arrays = {
         str(name): _array(*one, extents=value["extents"])
         for name, one in value["arrays"].items()
     }
+    chain = None
+    if "chain" in value:
+        chain = _chain(value["chain"], value["lhs"], arrays, extents)
+        arrays[SCORES] = Array(chain.order, 4)
     order = _numbered([n for n in value["order"] if n in extents], extents)
     rows, row_loops = _rows(value.get("rows"), arrays, order)
     outputs = outputs_of(value, arrays, order, row_loops)
@@ -82,10 +120,48 @@ def read_statement(value: Any) -> Statement:
     named = outputs.keys() | frozenset().union(*outputs.values()) | {value["init"]}
     windows = _windows(value, arrays, {*operands[:2]} - named, reduced)
     extents[NO_SUM] = 1
+    if chain is not None:
+        _check_chain(chain, value, arrays, {*order, reduced})
     if rows and reduced != NO_SUM:
         raise CertificateError("this is no certificate: rows of a contraction")
     whole = {"rows": rows, "row_loops": row_loops, "windows": windows}
+    whole["chain"] = chain
     return Statement(extents, arrays, *operands, reduced, order, outputs, grid, **whole)
+
+
+def _chain(
+    value: Any, lhs: Any, arrays: dict[str, Array], extents: dict[str, int]
+) -> Chain:
+    """The first contraction of two; the second one's lhs is made of it."""
+    members = {"lhs", "rhs", "order", "reads", "is_row"}
+    if not isinstance(value, dict) or value.keys() != members:
+        raise CertificateError("this is no certificate: a chain of other members")
+    order = _numbered([n for n in value["order"] if n in extents], extents)
+    both = {"lhs": value["lhs"], "rhs": value["rhs"], "init": None}
+    reads = frozenset(map(str, value["reads"]))
+    is_row = value["is_row"]
+    named = reads | {value["lhs"], value["rhs"]}
+    if lhs != SCORES or not named <= arrays.keys() or not isinstance(is_row, bool):
+        raise CertificateError("this is no certificate: a chain of no such array")
+    reduced = loop_of_sum(both, arrays, order)
+    if any(not arrays[n].strides.keys() <= order.keys() for n in reads):
+        raise CertificateError("this is no certificate: a loop that ends in a sum")
+    return Chain(value["lhs"], value["rhs"], reduced, order, reads, is_row)
+
+
+def _check_chain(
+    chain: Chain, value: dict[str, Any], arrays: dict[str, Array], loops: set[str]
+) -> None:
+    """Nothing is an operand twice, and each sum has loops of its own."""
+    others = [value["rhs"], *value["outputs"]]
+    if value["init"] is not None or chain.rhs == chain.lhs or chain.reduced in loops:
+        raise CertificateError("this is no certificate: a chain of other loops")
+    if not {chain.lhs, chain.rhs, *chain.reads}.isdisjoint(others) or value.get(
+        "windows"
+    ):
+        raise CertificateError("this is no certificate: an operand of two sums")
+    if any(chain.reduced in arrays[n].strides for n in others):
+        raise CertificateError("this is no certificate: a chain of other loops")
 
 
 def _windows(

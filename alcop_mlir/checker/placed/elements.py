@@ -14,6 +14,7 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
+from alcop_mlir.checker.placed.chains import joined_in_chain
 from alcop_mlir.checker.placed.kinds import Element, Result, Whole
 from alcop_mlir.checker.placed.results import of_result
 from alcop_mlir.checker.placed.rows import joined_in_rows
@@ -31,6 +32,7 @@ def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
     name: the opcode: of `mul`, `add` and `fma` it is looked at what is added up
     """
     shape = parts[0].number.shape
+    with_zeros = _SUMS if book.statement.chain is None else (*_SUMS, "mul")
     number, index = np.full(shape, NUMBER, np.int32), np.zeros(shape, np.int64)
     for kinds, at in _alike([p.number for p in parts]):
         if UNKNOWN in kinds:
@@ -39,7 +41,7 @@ def joined(book: Book, parts: list[Whole], name: str = "") -> Whole:
         given = [
             (k, p.at[at])
             for k, p in zip(kinds, parts, strict=True)
-            if k > NUMBER or (k == ZERO and name in _SUMS)
+            if k > NUMBER or (k == ZERO and name in with_zeros)
         ]
         if given:
             number[at], index[at] = _computed(book, name, given)
@@ -59,6 +61,8 @@ def _alike(numbers: list[np.ndarray]) -> Iterator[tuple[list[int], np.ndarray]]:
 
 def _computed(book: Book, name: str, given: _Given) -> _Found:
     """What an op makes of elements; of zeros too, where it adds."""
+    if book.statement.chain is not None:
+        return joined_in_chain(book, name, given)
     if book.statement.row_loops:
         others = [one for one in given if one[0] != ZERO]
         return joined_in_rows(book, others) if others else (NUMBER, 0)

@@ -15,6 +15,7 @@ from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.placed import bitwise
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
+from alcop_mlir.checker.placed.chains import done_in_chain
 from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element, Whole
@@ -222,9 +223,11 @@ class Moves:
         if (to >= WARP).any() or self.threads % WARP:
             return None
         found = Tags(source.number[self._warp + to], source.place[self._warp + to])
-        if self.book.statement.row_loops and "bfly" in ins.parts:
+        statement = self.book.statement
+        if (statement.row_loops or statement.chain) and "bfly" in ins.parts:
             # Columns that are all there would be folded again.
-            number = np.where(done(self.book, found), UNKNOWN, found.number)
+            is_done = (done_in_chain if statement.chain else done)(self.book, found)
+            number = np.where(is_done, UNKNOWN, found.number)
             return Tags(number.astype(np.int32), found.place)
         return found
 

@@ -17,7 +17,7 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Tags
-from alcop_mlir.checker.placed.columns import ALL
+from alcop_mlir.checker.placed.columns import ALL, SET
 from alcop_mlir.checker.placed.kinds import Element, Fold, Result
 from alcop_mlir.checker.placed.results import Loops, of_result
 from alcop_mlir.checker.placed.tags import UNKNOWN, Book, is_turn
@@ -25,7 +25,6 @@ from alcop_mlir.checker.placed.tags import UNKNOWN, Book, is_turn
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
 _Found = tuple[int, Any]
 _FIRST: tuple[Term, Any] = ({}, 0)
-_INDEX = 36  # bits of an index of a fold; those above are a set of columns
 
 
 class _Part(NamedTuple):
@@ -103,9 +102,9 @@ def _part(book: Book, number: int, at: np.ndarray) -> _Part:
         return _Part(book.loops(kind, at), none, None, kind.reads)
     assert isinstance(kind, Fold)
     index = Result(kind.term, kind.size, (), frozenset())
-    every = book.loops(index, at & ((1 << _INDEX) - 1))
+    every = book.loops(index, at & ((1 << SET) - 1))
     loops = {loop: every[loop] for loop in kind.loops}
-    return _Part(loops, at >> _INDEX, kind.reads, kind.own)
+    return _Part(loops, at >> SET, kind.reads, kind.own)
 
 
 def _numbered(book: Book, part: _Part, size: int) -> _Found:
@@ -117,10 +116,10 @@ def _numbered(book: Book, part: _Part, size: int) -> _Found:
     if any(is_turn(symbol) for symbol, _ in term):
         return UNKNOWN, 0
     index = index + np.zeros_like(part.sets)
-    if (index < 0).any() or (index >= 1 << _INDEX).any():
+    if (index < 0).any() or (index >= 1 << SET).any():
         return UNKNOWN, 0
     kind = Fold(term, size, part.reads, part.own, tuple(sorted(part.loops)))
-    return book.number(kind), index + (part.sets << _INDEX)
+    return book.number(kind), index + (part.sets << SET)
 
 
 def _done(book: Book, part: _Part) -> _Part:
@@ -137,7 +136,7 @@ def _beside(book: Book, parts: list[_Part], is_waiting: bool) -> _Part | None:
     folds = [_of_row(book, part) for part in parts if part.reads is not None]
     if not elements or bool(folds) != is_waiting:
         return None
-    loops = _merged([part.loops for part in elements])
+    loops = merged([part.loops for part in elements])
     if loops is None:
         return None
     own = frozenset[str]().union(*(part.own or () for part in elements))
@@ -145,7 +144,7 @@ def _beside(book: Book, parts: list[_Part], is_waiting: bool) -> _Part | None:
     if not folds:
         return found
     folded = _united(book, folds)
-    every = None if folded is None else _merged([folded.loops, loops])
+    every = None if folded is None else merged([folded.loops, loops])
     return (
         None
         if folded is None or every is None
@@ -175,7 +174,7 @@ def _folded(book: Book, parts: list[_Part]) -> _Part | None:
                 return None
             found.append(_of_row(book, one._replace(sets=sets, reads=one.own)))
     folded = _united(book, found) if found else None
-    loops = None if folded is None else _merged([folded.loops, *rows])
+    loops = None if folded is None else merged([folded.loops, *rows])
     if folded is None or loops is None:
         return None
     return folded._replace(loops=loops, reads=(folded.reads or frozenset()) | more)
@@ -184,7 +183,7 @@ def _folded(book: Book, parts: list[_Part]) -> _Part | None:
 def _united(book: Book, parts: list[_Part]) -> _Part | None:
     first, *rest = parts
     for one in rest:
-        loops = _merged([first.loops, one.loops])
+        loops = merged([first.loops, one.loops])
         if loops is None or not _is_alike(book, one, first):
             return None
         sets = book.columns.both(first.sets, one.sets)
@@ -224,7 +223,7 @@ def _column(book: Book, part: _Part) -> np.ndarray | None:
     return column
 
 
-def _merged(every: list[Loops]) -> Loops | None:
+def merged(every: list[Loops]) -> Loops | None:
     """Indices of all, where those that several have are the same."""
     found: Loops = {}
     for loops in every:

@@ -17,8 +17,23 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
-from alcop_mlir.checker.placed.columns import Columns
-from alcop_mlir.checker.placed.kinds import Element, Kind, Result, Whole
+from alcop_mlir.checker.placed.columns import (
+    SET,
+    Columns,
+    Rule,
+    advanced,
+    begun,
+    in_turn,
+)
+from alcop_mlir.checker.placed.kinds import (
+    Element,
+    Fold,
+    Kind,
+    Result,
+    Whole,
+    along,
+    replaced,
+)
 from alcop_mlir.errors import NotPlacedError
 
 UNKNOWN, ZERO, NUMBER = range(3)  # nothing is known; 0; a number of no array
@@ -116,15 +131,27 @@ class Book:
         self.statement, self.grain = statement, grain
         self.origins = Origins(statement.grid)
         self.turns: dict[str, Term] = {}  # of the loops that one is in, where known
-        self.columns = Columns({n: statement.extents[n] for n in statement.row_loops})
+        self.columns = Columns({n: statement.extents[n] for n in self._row_loops})
         self._whole = (("", statement.extents[statement.reduced]),)
         self.kinds: list[Kind | None] = [None, None, None]
         self._numbers: dict[Kind, int] = {}
         self._sizes = np.array([-1, -1, -1])
 
+    @property
+    def _row_loops(self) -> tuple[str, ...]:
+        chain = self.statement.chain
+        return (self.statement.reduced,) if chain else self.statement.row_loops
+
     def is_whole(self, upto: Frozen) -> bool:
         """Whether a sum up to there is all of it."""
         return upto == self._whole
+
+    def is_whole_score(self, upto: Frozen) -> bool:
+        """Whether the first sum of a chain up to there is all of it."""
+        chain = self.statement.chain
+        return chain is not None and upto == (
+            ("", self.statement.extents[chain.reduced]),
+        )
 
     def number(self, kind: Kind) -> int:
         """The same for equal kinds."""
@@ -182,7 +209,8 @@ class Book:
         What turns add is along the sum. What the block's number adds is known of each
         block, and told apart there: it is an `Origins` of each loop.
         """
-        strides, reduced = self.statement.order, self.statement.reduced
+        order = self.statement.order_of(is_score(kind))
+        strides, reduced = order, self.statement.reduced
         if isinstance(kind, Element):
             array = self.statement.arrays[kind.array]
             strides, index = array.strides, index - array.first
@@ -194,14 +222,13 @@ class Book:
             rest, index = rest % stride, index % stride
         if turns:
             stride = strides.get(reduced, 0)
-            if (
-                not stride
-                or found[reduced][0]
-                or any(c % stride for c in turns.values())
-            ):
+            if not stride or any(c % stride for c in turns.values()):
                 raise Misplaced("turns move along more than the sum")
-            along = {s: c // stride for s, c in turns.items()}
-            found[reduced] = along, found[reduced][1]
+            own, number = found[reduced]
+            same = self.origins.shift(terms.frozen(own), ())
+            if same is None:
+                raise Misplaced("turns move along more than the sum")
+            found[reduced] = {s: c // stride for s, c in turns.items()}, number + same
         return found
 
     def result(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
@@ -213,6 +240,18 @@ class Book:
             term = terms.plus(term, own, stride)
             index = index + number * stride
         return terms.frozen(self.origins.term(self.origins.values(term))), index
+
+    def score(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
+        """The same of a chain's first sum, of which turns have columns of their own."""
+        term: Term = {}
+        index: Any = 0
+        for loop, stride in self.statement.order_of(True).items():
+            own, number = loops.get(loop, ({}, 0))
+            term = terms.plus(term, own, stride)
+            index = index + number * stride
+        turns = {s: c for s, c in term.items() if is_turn(s)}
+        rest = {s: c for s, c in term.items() if s not in turns}
+        return terms.frozen(turns | self.origins.term(self.origins.values(rest))), index
 
     def meet(self, one: Frozen, other: Frozen) -> bool:
         """Whether two indices along the sum are the same in these turns."""
@@ -226,12 +265,15 @@ class Book:
         every = list(every)
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
+        rules: dict[int, Rule] = {}
         for number in self._present(every):
             kind = self.kinds[number]
             if kind is not None:
-                new[number], more[number] = self._renamed(kind, values, lost)
+                new[number], more[number], rule = self._renamed(kind, values, lost)
+                rules.update({} if rule is None else {number: rule})
         if not more.any() and (new == np.arange(len(new))).all():
             return every
+        every = [self._with_sets(tags, rules) for tags in every]
         # What shares an array before does so afterwards, so that it is looked at once.
         known: dict[int, tuple[np.ndarray, np.ndarray, bool]] = {}
         for tags in every:
@@ -241,6 +283,20 @@ class Book:
                 known[id(tags.number)] = numbers, by, is_changed
         return [_moved(tags, *known[id(tags.number)]) for tags in every]
 
+    def _with_sets(self, tags: Tags, rules: Mapping[int, Rule]) -> Tags:
+        """With other sets of columns, by the number of their kind."""
+        mine = [one for one in rules if (tags.number == one).any()]
+        number, place = (one.copy() if mine else one for one in tags)
+        for one in mine:
+            kind, where = self.kinds[one], tags.number == one
+            each = max(kind.size, 1) if kind is not None else 1
+            sets = place[where] // each >> SET
+            found = self.columns.mapped(sets, rules[one])
+            place[where] += (found - sets << SET) * each
+            number[where] = np.where(found < 0, UNKNOWN, one)
+            place[number == UNKNOWN] = 0
+        return Tags(number, place)
+
     def in_turn(self, every: list[Tags], turn: str, number: int) -> list[Tags]:
         """Tags of no turn as of that turn, which is a number, so that they are those of
         later turns: of operands' elements, as others of them move, and of each sum.
@@ -249,18 +305,22 @@ class Book:
         steps = self._steps(kinds.values(), turn)
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
+        rules: dict[int, Rule] = {}
+        by = steps.get("", 0)
         for one, kind in kinds.items():
             if isinstance(kind, Element) and kind.array in steps:
-                by, term = steps[kind.array], dict(kind.term)
+                step, term = steps[kind.array], dict(kind.term)
                 if turn not in term:
-                    kind = kind._replace(term=terms.frozen({**term, turn: by}))
+                    kind = kind._replace(term=terms.frozen({**term, turn: step}))
                     new[one] = self.number(kind)
-                    more[one] = -by * number * max(kind.size, 1)
-            elif isinstance(kind, Result) and "" in steps:
-                by, upto = steps[""], dict(kind.upto)
-                if turn not in upto:
-                    upto = {**upto, turn: by, "": upto.get("", 0) - by * number}
-                    new[one] = self.number(kind._replace(upto=terms.frozen(upto)))
+                    more[one] = -step * number * max(kind.size, 1)
+            elif kind is not None and by and not is_score(kind):
+                found = replaced(kind, lambda term: in_turn(term, turn, by, number))
+                if isinstance(kind, Fold) and not kind.start:
+                    found = found._replace(start=((turn, by),))
+                    rules[one] = begun(by, number)
+                new[one] = self.number(found)
+        every = [self._with_sets(tags, rules) for tags in every]
         return [Tags(new[t.number], t.place + more[t.number]) for t in every]
 
     def _present(self, every: Iterable[Tags]) -> list[int]:
@@ -276,7 +336,8 @@ class Book:
             if isinstance(kind, Element) and turn in dict(kind.term):
                 found.setdefault(kind.array, set()).add(dict(kind.term)[turn])
         arrays, reduced = self.statement.arrays, self.statement.reduced
-        operands = (self.statement.lhs, self.statement.rhs)
+        chain = self.statement.chain
+        operands = self.statement.lhs, self.statement.rhs, chain and chain.rhs
         steps = {n: each.pop() for n, each in found.items() if len(each) == 1}
         steps = {n: by for n, by in steps.items() if n in operands}
         along = {by // arrays[n].strides[reduced] for n, by in steps.items()}
@@ -284,18 +345,21 @@ class Book:
 
     def _renamed(
         self, kind: Kind, values: Mapping[str, Term], lost: set[str]
-    ) -> tuple[int, int]:
-        named = [kind.term, *([kind.upto] if isinstance(kind, Result) else [])]
+    ) -> tuple[int, int, Rule | None]:
         is_part = isinstance(kind, Result) and kind.first
-        if is_part or terms.inside(*map(dict, named)) & lost:
-            return UNKNOWN, 0
+        if is_part or terms.inside(*map(dict, [kind.term, *along(kind)])) & lost:
+            return UNKNOWN, 0, None
         term = terms.replaced(dict(kind.term), values)
         more = term.pop("", 0) * max(kind.size, 1)
         kind = kind._replace(term=terms.frozen(term))
-        if isinstance(kind, Result):
-            upto = terms.frozen(terms.replaced(dict(kind.upto), values))
-            kind = kind._replace(upto=upto)
-        return self.number(kind), more
+
+        def change(one: Frozen) -> Frozen:
+            return terms.frozen(terms.replaced(dict(one), values))
+
+        if isinstance(kind, Fold) and kind.start:
+            kind, rule = advanced(kind, change)
+            return self.number(kind), more, rule
+        return self.number(replaced(kind, change)), more, None
 
 
 def _moved(tags: Tags, number: np.ndarray, by: np.ndarray, is_changed: bool) -> Tags:
@@ -303,6 +367,11 @@ def _moved(tags: Tags, number: np.ndarray, by: np.ndarray, is_changed: bool) -> 
     if not is_changed:
         return Tags(number, tags.place)
     return Tags(number, np.where(number == UNKNOWN, 0, tags.place + by))
+
+
+def is_score(kind: Kind) -> bool:
+    """Whether it is of the first contraction of a chain."""
+    return isinstance(kind, Result) and kind.is_score
 
 
 def is_turn(symbol: str) -> bool:

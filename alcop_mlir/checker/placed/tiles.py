@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.checker.form.statement import SCORES
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.machine.registers import WARP
-from alcop_mlir.checker.placed.kinds import Element, Fold, Result
+from alcop_mlir.checker.placed.chains import multiplied, operands
+from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Misplaced
 from alcop_mlir.checker.ptx.instructions import Instruction
@@ -50,6 +52,7 @@ class Tile:
            first on; equal ones are one object
     first: the least of these numbers; count: how many there are, of which all follow:
            at other positions there are zeros
+    scale: of scores; see `chains`
     """
 
     array: str
@@ -58,6 +61,7 @@ class Tile:
     along: np.ndarray
     first: int
     count: int
+    scale: Frozen | None = None
 
     @cached_property
     def place(self) -> tuple[Frozen, int]:
@@ -72,7 +76,7 @@ class Tiles:
         self.moves, self.book = moves, moves.book
         self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
         self._read_before: dict[Any, Tile] = {}
-        self._sums: dict[Any, tuple[Any, Frozen, np.ndarray]] = {}
+        self._sums: dict[Any, tuple[Any, Frozen, np.ndarray, bool]] = {}
         self._places: dict[Any, list[_Places]] = {}
         self._lines: dict[Any, Lines] = {}
         self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
@@ -125,14 +129,20 @@ class Tiles:
             return Tile("", Lines({}, ~zero[:, :, 0]), {}, nothing, 0, 0)
         known = number[number > NUMBER]
         kind = self.book.kinds[int(known[0])] if len(known) else None
-        if not isinstance(kind, Element):
+        array = "" if kind is None else multiplied(self.book, kind)
+        if kind is None or not array:
             raise Misplaced("it multiplies what is not known to be of one array")
-        if kind.array not in (statement.lhs, statement.rhs):
-            raise Misplaced(f"it multiplies elements of {kind.array}")
-        return self._tile_of(kind, number == known[0], zero, index)
+        if array not in operands(statement):
+            raise Misplaced(f"it multiplies elements of {array}")
+        return self._tile_of(kind, array, number == known[0], zero, index)
 
     def _tile_of(
-        self, kind: Element, mine: np.ndarray, zero: np.ndarray, index: np.ndarray
+        self,
+        kind: Kind,
+        array: str,
+        mine: np.ndarray,
+        zero: np.ndarray,
+        index: np.ndarray,
     ) -> Tile:
         """Lines of an array's elements; they have zeros where the sum has ended."""
         good = (mine | zero).all(axis=2) & mine.any(axis=2)
@@ -141,7 +151,7 @@ class Tiles:
         zeros = zero[good][0]
         good &= (zero == zeros).all(axis=2)
         loops = self.book.loops(kind, index[:, :, ~zeros])
-        term, found = loops.pop(self.book.statement.reduced)
+        term, found = loops.pop(self.book.statement.along(array))
         for _, value in loops.values():
             good &= (value == value[:, :, :1]).all(axis=2)
         inside = found[np.arange(len(good)), good.argmax(axis=1)]
@@ -158,9 +168,10 @@ class Tiles:
         along = self._alongs.setdefault(along.tobytes(), along)
         rows = {n: (t, np.where(good, v[:, :, 0], 0)) for n, (t, v) in loops.items()}
         key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
-        key = self.book.origins.key, kind.array, good.shape, good.tobytes(), key
+        key = self.book.origins.key, array, good.shape, good.tobytes(), key
         lines = self._lines.setdefault(key, Lines(rows, good))
-        return Tile(kind.array, lines, term, along, first, count)
+        scale = kind.scale if isinstance(kind, Result) else None
+        return Tile(array, lines, term, along, first, count, scale)
 
     def _spread(
         self, held: np.ndarray, each: int, depth: int, lines: int
@@ -190,20 +201,22 @@ class Tiles:
         before, count = a.place
         if not self._are_together(a, b) or not self._meet(a.place, b.place, turns):
             raise Misplaced("it multiplies elements of several indices of the sum")
-        term, index = self._sum_of(a, b)
+        term, index, is_score = self._sum_of(a, b)
         places = self._expected(a, b, index, size, len(names))
+        of = is_score, a.scale or b.scale
         started = (
-            self._started(name, size, term, place)
+            self._started(name, Result(term, size, (), frozenset(), (), *of), place)
             for name, place in zip(names, places, strict=True)
         )
         kinds = {one for one in started if one is not None}
         if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")
         upto, reads = kinds.pop() if kinds else (before, frozenset())
+        reads |= {SCORES} if is_score else frozenset()
         if not self._meet((upto, count), a.place, turns):
             raise Misplaced("a sum that leaves something out, or adds it again")
         after = terms.plus(dict(before), terms.number(count))
-        kind = Result(term, size, terms.frozen(after), reads)
+        kind = Result(term, size, terms.frozen(after), reads, (), *of)
         number = self.book.number(kind)
         return [self._tags(number, place) for place in places]
 
@@ -250,12 +263,14 @@ class Tiles:
             self._places[key] = found
         return self._places[key]
 
-    def _sum_of(self, a: Tile, b: Tile) -> tuple[Frozen, np.ndarray]:
+    def _sum_of(self, a: Tile, b: Tile) -> tuple[Frozen, np.ndarray, bool]:
         """The elements of the sum that two tiles are for."""
         key = id(a.lines), id(b.lines)
         if key not in self._sums:
+            chain, both = self.book.statement.chain, {a.array, b.array}
+            is_score = chain is not None and both == {chain.lhs, chain.rhs}
             statement = self.book.statement
-            if {a.array, b.array} != {statement.lhs, statement.rhs}:
+            if not is_score and both != {statement.lhs, statement.rhs}:
                 raise Misplaced("it multiplies elements of one array")
             loops: dict[str, tuple[Term, Any]] = {}
             for name, (term, value) in b.lines.at.items():
@@ -269,22 +284,24 @@ class Tiles:
                 ):
                     raise Misplaced(f"it multiplies elements of several {name}")
                 loops[name] = own
-            term, index = self.book.result(loops)
+            number = self.book.score if is_score else self.book.result
+            term, index = number(loops)
             shape = (self.moves.threads // WARP, _ROWS, _COLUMNS)
             self._sums[key] = (
                 (a.lines, b.lines),
                 term,
                 np.broadcast_to(index, shape),
+                is_score,
             )
-        _, term, index = self._sums[key]
-        return term, index
+        return self._sums[key][1:]
 
     def _started(
-        self, name: str, size: int, term: Frozen, places: _Places
+        self, name: str, of: Result, places: _Places
     ) -> tuple[Any, frozenset[str]] | None:
         """Up to where a sum has come, and what it has read; None: nobody knows of
-        which elements it is.
+        which elements it is. The sum is of that kind.
         """
+        size, term = of.size, of.term
         (place, known), tags = places, self.moves.operand(name, 4)
         number, is_term = self._uniform.get(id(tags.number)), self.book.origins.is_same
         if number is None or known is not None:
@@ -297,9 +314,11 @@ class Tiles:
         if number == ZERO:
             return (), frozenset()
         kind = self.book.kinds[number]
-        if kind is None or isinstance(kind, Fold) or kind.size != size:
+        if not isinstance(kind, Element | Result) or kind.size != size:
             raise Misplaced("a sum that starts from a number")
         if isinstance(kind, Result):
+            if (kind.is_score, kind.scale) != (of.is_score, of.scale):
+                raise Misplaced("a sum of what is computed with other columns")
             if kind.first:
                 raise Misplaced("a sum that leaves something out, or adds it again")
             if not is_term(kind.term, term) or not _is_equal(tags.place, place, known):
