@@ -11,9 +11,12 @@ from typing import Any
 
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.contraction_statement import Contraction
-from alcop_mlir.manifest.held_values import Held
-from alcop_mlir.manifest.indices import Split, loops_of
+from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.indices import Index, Linear, Shape, Split
+from alcop_mlir.manifest.promises import polynomial
 from alcop_mlir.manifest.read_values import Reads
+from alcop_mlir.manifest.stated_arrays import Unstated, is_known
+from alcop_mlir.polynomials import constant
 from alcop_mlir.reference.steps import Einsum, operand_maps
 
 SCORES = "*"  # what the first contraction makes, as an array
@@ -23,6 +26,8 @@ class ChainStatement(Contraction):
     """The second contraction; the first one's result is an array of its own.
 
     chain: what is said of the first one, by names of arrays
+    index: of each loop of the two contractions, what it is made of: heads that share
+           keys are one loop there, and two here
     """
 
     def __init__(self, held: Held, arrays: Sequence[str], first: Einsum, step: Einsum):
@@ -36,21 +41,28 @@ class ChainStatement(Contraction):
         super().__init__(inner, [*arrays, SCORES], step)
         self.first, self.before = first, held
         self.chain: dict[str, Any] = {}
+        self.index = {loop: Linear(((loop, 1),)) for loop in self.turns}
 
     def multiplies(self) -> bool:
         """Whether the kernel has arrays for what is multiplied, and what is stored."""
         if self.step.init is not None or self.first.init is not None:
             return False
-        try:
-            return self._has_scores() and self._has_operands()
-        except Split:
-            return False
+        while len(self.turns) < len(ascii_letters):
+            try:
+                return self._has_scores() and self._has_operands()
+            except Split as split:
+                index, self.turns = split.loops((*self.index.values(),), self.turns)
+                self.index = dict(zip(self.index, index, strict=True))
+                self.read, self.results, self.outputs = {}, {}, {}
+        return False
 
     def _has_scores(self) -> bool:
         """Whether lhs is made of the first contraction's result, in one way."""
-        turns = {loop: self.turns[loop] for loop in self.lhs if loop in self.turns}
+        index = self._linear(self.lhs)
+        loops = [loop for one in index for loop, _ in one.factors]
+        turns = {loop: self.turns[loop] for loop in loops}
         reads = Reads(self.held.fork(), self.arrays, False, turns)
-        if not reads.reads(self.step.lhs, loops_of(self.lhs), is_made=True):
+        if not reads.reads(self.step.lhs, index, is_made=True):
             return False
         scores, summed = reads.read.get(SCORES), {*self.lhs} - {*self.out}
         if scores is None or scores.strides or {*reads.read} != reads.own:
@@ -68,30 +80,43 @@ class ChainStatement(Contraction):
     def _has_operands(self) -> bool:
         """Whether both contractions are of arrays, which are read in one way each."""
         (lhs, rhs), out = operand_maps(self.first)
-        order = self.chain["order"]
-        if len(order) != len(out):
-            return False
-        names = dict(zip(out, order, strict=True))
-        taken = {*self.turns, *order}
-        free = (one for one in ascii_letters if one not in taken)
-        names |= {loop: next(free) for loop in dict.fromkeys(lhs) if loop not in out}
-        pair = (self.first.lhs, lhs), (self.first.rhs, rhs)
         shapes = self.values.shapes
-        for name, loops in pair:
-            for loop, extent in zip(loops, shapes.get(name, ()), strict=False):
-                self.turns.setdefault(names.get(loop, ""), extent)
-        found = [
-            self._operand(name, "".join(names.get(loop, "") for loop in loops))
-            for name, loops in pair
-        ]
-        other = self._operand(self.step.rhs, self.rhs)
-        if None in found or other is None:
+        known = _dimensions(shapes[self.first.out], self.read[SCORES])
+        if known is None or len(known) != len(out):
             return False
-        one, two = (one.array for one in found if one is not None)
-        self.chain |= {"lhs": one, "rhs": two}
-        self.operands = SCORES, other.array, None
+        names = dict(zip(out, known, strict=True))
+        for name, loops in ((self.first.lhs, lhs), (self.first.rhs, rhs)):
+            for loop, extent in zip(loops, shapes.get(name, ()), strict=False):
+                if loop not in names:
+                    new = next(one for one in ascii_letters if one not in self.turns)
+                    names[loop], self.turns[new] = Linear(((new, 1),)), extent
+        found = [
+            self._read(self.first.lhs, tuple(names[loop] for loop in lhs)),
+            self._read(self.first.rhs, tuple(names[loop] for loop in rhs)),
+            self._operand(self.step.rhs, self.rhs),
+        ]
+        arrays = [one.array for one in found if one is not None]
+        if len({*arrays}) != 3:
+            return False
+        self.chain |= {"lhs": arrays[0], "rhs": arrays[1]}
+        self.operands = SCORES, arrays[2], None
         self._store()
-        return len({one, two, other.array}) == 3 and bool(self.outputs)
+        return bool(self.outputs)
+
+    def _linear(self, loops: str) -> Index:
+        return tuple(self.index[loop] for loop in loops)
+
+    def _operand(self, name: str, loops: str) -> Operand | None:
+        return self._read(name, self._linear(loops))
+
+    def _read(self, name: str, index: Index) -> Operand | None:
+        """An array that is read, as long as it is read in one way."""
+        reads = Reads(self.held.fork(), self.arrays, False, self.turns)
+        if not reads.reads(name, index) or len(reads.read) != 1 or reads.rows:
+            return None
+        (found,) = reads.read.values()
+        is_one_way = self.read.setdefault(found.array, found) == found
+        return found if is_one_way else None
 
     def uses_all(self) -> bool:
         """Whether it is all that the kernel does with its arrays."""
@@ -99,15 +124,44 @@ class ChainStatement(Contraction):
 
     def written(self, grid: Sequence[Any]) -> dict[str, Any]:
         """As JSON values, by names of arrays."""
+        self.out = self._split(self.out)
+        self.results = {
+            name: one._replace(loops=self._split(one.loops))
+            for name, one in self.results.items()
+        }
+        if not is_known(self.read):
+            raise Unstated("a chain of sizes that are known at run time only")
         found = super().written(grid)
         found["arrays"].pop(SCORES)
         return {**found, "chain": self.chain}
+
+    def _split(self, loops: str) -> str:
+        every = (self.index[loop].factors for loop in loops)
+        return "".join(loop for factors in every for loop, _ in factors)
 
     def store(self) -> None:
         """Arrays hold a result when the kernel is done."""
         super().store()
         self.held.values = self.before.values
         self.held.drop(SCORES)
+
+
+def _dimensions(shape: Shape, operand: Operand) -> list[Linear] | None:
+    """By dimension of a value, the loops of an array that holds it as it is."""
+    left = [*zip(operand.loops, operand.shape, strict=True)]
+    found: list[Linear] = []
+    for extent in shape:
+        mine: list[tuple[str, int]] = []
+        size = constant(1)
+        while left and (not mine or size != polynomial(extent)):
+            loop, turns = left.pop(0)
+            mine = [(name, each * int(str(turns))) for name, each in mine]
+            mine.append((loop, 1))
+            size = size * polynomial(turns)
+        if size != polynomial(extent):
+            return None
+        found.append(Linear(tuple(mine)))
+    return None if left else found
 
 
 def chains(held: Held, arrays: Sequence[str]) -> Iterator[ChainStatement]:

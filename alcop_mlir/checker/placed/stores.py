@@ -26,7 +26,8 @@ def placed(
     """
     term, index = book.result(loops)
     if not book.origins.is_same(result.term, term) or (at != index).any():
-        if not _is_split(book, array, (result.term, at), (term, index)):
+        is_split = _is_split(book, (result.term, at), (term, index))
+        if not is_split or not _is_plain(book, array, loops):
             raise Misplaced(f"a result is stored as another one of {array}")
         term, index = result.term, at
     _check_whole(book, array, result)
@@ -34,16 +35,30 @@ def placed(
 
 
 def _is_split(
-    book: Book, array: str, result: tuple[Frozen, Any], address: tuple[Frozen, Any]
+    book: Book, result: tuple[Frozen, Any], address: tuple[Frozen, Any]
 ) -> bool:
     """Whether what the block adds to an address, and a thread, are those of a result
-    together only, as where rows end inside of a block. Elements of the output lie one
-    behind the other; and indices of the result are inside, see `Cover`.
+    together only, as where rows end inside of a block. Indices of the result are
+    inside, see `Cover`.
     """
     (own, at), (term, index) = result, address
     less = book.origins.shift(own, term)
-    is_packed = book.statement.arrays[array].strides == book.statement.order
-    return less is not None and is_packed and bool((at + less == index).all())
+    return less is not None and bool((at + less == index).all())
+
+
+def _is_plain(book: Book, array: str, loops: Loops) -> bool:
+    """Whether elements of the output lie one behind the other; or indices of the
+    address are inside along each loop, what the block and the thread add together.
+    """
+    statement, here = book.statement, book.origins.here
+    if statement.arrays[array].strides == statement.order:
+        return True
+    for loop, (term, index) in loops.items():
+        start = book.origins.values(term)[here]
+        low, high = start.min() + np.min(index), start.max() + np.max(index)
+        if low < 0 or high >= statement.extents[loop]:
+            return False
+    return True
 
 
 def _check_whole(book: Book, array: str, result: Result) -> None:

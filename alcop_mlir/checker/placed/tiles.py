@@ -321,7 +321,10 @@ class Tiles:
                 raise Misplaced("a sum of what is computed with other columns")
             if kind.first:
                 raise Misplaced("a sum that leaves something out, or adds it again")
-            if not is_term(kind.term, term) or not _is_equal(tags.place, place, known):
+            same, held = is_term(kind.term, term), tags.place
+            less = 0 if same else self.book.origins.shift(kind.term, term)
+            held = held + less * size if less else held
+            if less is None or not _is_equal(held, place, known):
                 raise Misplaced("a tile is added to another element's sum")
             return kind.upto, kind.reads
         if kind.array != self.book.statement.init:
