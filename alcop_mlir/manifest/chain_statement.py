@@ -155,6 +155,8 @@ def _dimensions(shape: Shape, operand: Operand) -> list[Linear] | None:
         size = constant(1)
         while left and (not mine or size != polynomial(extent)):
             loop, turns = left.pop(0)
+            if mine and not isinstance(turns, int):
+                return None
             mine = [(name, each * int(str(turns))) for name, each in mine]
             mine.append((loop, 1))
             size = size * polynomial(turns)

@@ -79,6 +79,20 @@ def multiplied(book: Book, kind: Kind) -> str:
     return SCORES if is_made else ""
 
 
+def beyond(book: Book, numbers: np.ndarray) -> np.ndarray:
+    """Where a tile of scores has weights of no score, as beyond the last column: there
+    nothing is added, as the other operand has to be 0 there.
+    """
+    none = np.zeros(numbers.shape, bool)
+    kinds = {one: book.kinds[one] for one in np.unique(numbers).tolist()}
+    if book.statement.chain is None or any(
+        isinstance(k, Element) for k in kinds.values()
+    ):
+        return none
+    values = [n for n, k in kinds.items() if isinstance(k, Fold | RowValue)]
+    return np.isin(numbers, [NUMBER, *values])
+
+
 def operands(statement: Statement) -> set[str | None]:
     """Arrays that are multiplied."""
     chain = statement.chain

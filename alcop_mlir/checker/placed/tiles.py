@@ -19,7 +19,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.machine.registers import WARP
-from alcop_mlir.checker.placed.chains import multiplied, operands
+from alcop_mlir.checker.placed.chains import beyond, multiplied, operands
 from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Misplaced
@@ -123,11 +123,12 @@ class Tiles:
         whole = self.book.whole(Tags(numbers, places), size)
         number = self._spread(whole.number, each, depth, lines)
         index = self._spread(whole.at, each, depth, lines)
-        zero = number == ZERO
-        if zero.all():
+        zero = (number == ZERO) | beyond(self.book, number)
+        is_zero = zero.all(axis=2)
+        if (zero | (number == UNKNOWN)).all() and is_zero.any():
             nothing = np.full(index.shape[::2], _NONE)
-            return Tile("", Lines({}, ~zero[:, :, 0]), {}, nothing, 0, 0)
-        known = number[number > NUMBER]
+            return Tile("", Lines({}, is_zero), {}, nothing, 0, 0)
+        known = number[~zero & (number > NUMBER)]
         kind = self.book.kinds[int(known[0])] if len(known) else None
         array = "" if kind is None else multiplied(self.book, kind)
         if kind is None or not array:
@@ -195,9 +196,10 @@ class Tiles:
         names = names_of(ins.operands[3])
         if not a.count or not b.count:
             # The sum has ended; or lines are beyond the end of one of the arrays.
-            found = [self.moves.operand(name, 4) for name in names]
             nothing = self.moves.nothing(4, UNKNOWN)
-            return [t if a.count == b.count else nothing for t in found]
+            if a.count != b.count:
+                return [nothing for _ in names]
+            return [self._kept(a, b, name, n, size) for n, name in enumerate(names)]
         before, count = a.place
         if not self._are_together(a, b) or not self._meet(a.place, b.place, turns):
             raise Misplaced("it multiplies elements of several indices of the sum")
@@ -219,6 +221,24 @@ class Tiles:
         kind = Result(term, size, terms.frozen(after), reads, (), *of)
         number = self.book.number(kind)
         return [self._tags(number, place) for place in places]
+
+    def _kept(self, a: Tile, b: Tile, name: str, number: int, size: int) -> Tags:
+        """An accumulator to which nothing is added, as far as both tiles are 0."""
+        tags, live = (
+            self.moves.operand(name, 4),
+            a.lines.good[:, :, None] & b.lines.good[:, None],
+        )
+        row, columns = self._cells(number, 4 // size)
+        known = np.stack([live[self._warp, row, c] for c in columns], axis=1)
+        known = np.repeat(known, size // self.book.grain, axis=1)
+        numbers = np.where(known, tags.number, UNKNOWN).astype(np.int32)
+        return Tags(numbers, np.where(known, tags.place, 0))
+
+    def _cells(self, number: int, many: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """By lane, the row and the columns of a register of an accumulator."""
+        flat = number * many
+        row = self._group + 8 * (flat // 2)
+        return row, [2 * self._place + (flat + i) % 2 for i in range(many)]
 
     def _are_together(self, a: Tile, b: Tile) -> bool:
         """Whether in each warp positions of both go along the sum alike."""
@@ -248,9 +268,7 @@ class Tiles:
             live = a.lines.good[:, :, None] & b.lines.good[:, None]
             found: list[_Places] = []
             for number in range(count):
-                flat = number * many
-                row = self._group + 8 * (flat // 2)
-                columns = [2 * self._place + (flat + i) % 2 for i in range(many)]
+                row, columns = self._cells(number, many)
                 mine = np.stack([index[self._warp, row, c] for c in columns], axis=1)
                 place = (mine[:, :, None] * size + inside).reshape(len(mine), -1)
                 known = None
