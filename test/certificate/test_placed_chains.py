@@ -1,10 +1,12 @@
-"""Chains of two contractions, as attention: results are of all columns, of one scale."""
+"""Chains of two contractions, as attention: all columns of a row, of one scale."""
 
 from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from placed_cases import assert_proven, restated, verdict
@@ -15,8 +17,10 @@ from alcop_mlir.checker.placed.kinds import Fold
 from alcop_mlir.errors import CertificateError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "compilation"))
 from attention_tiles import Attention
 from certificate_kernels import Case
+from chain_forms import Form
 from plain_attention import plain_attention
 
 ATTENTION = Case("attention", plain_attention(Attention(1, 512, 32)))
@@ -28,6 +32,62 @@ WIDE = Case("heads of 128", plain_attention(Attention(2, 512, 128, kind="bf16"))
 def test_attention_is_placed(case: Case) -> None:
     assert ("bra" in case.ptx) == (case is LOOP)
     assert_proven(case)
+
+
+def of_form(**given: object) -> Case:
+    """A chain of a form, as a case."""
+    return Case("chain", Form(**given).text())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        of_form(mask="additive", batch=2, tokens=True, n=128),
+        of_form(mask="boolean"),
+        of_form(mask="lengths", n=128),
+        of_form(mask="columns", m=72, n=200),
+        of_form(heads=4, groups=2, tokens=True, dtype="bf16"),
+        of_form(keys_first=True, n=72),
+        of_form(k=16, d=128, heads=1),
+        of_form(m=1, n=181),
+        of_form(m=1, n=181, heads=8, groups=4),
+    ],
+    ids=[
+        "additive",
+        "boolean",
+        "lengths",
+        "edges",
+        "groups",
+        "across",
+        "two lengths",
+        "one row",
+        "one row of groups",
+    ],
+)
+def test_chains_are_placed(case: Case) -> None:
+    assert_proven(case)
+
+
+# Of 72 rows and 80 columns, with a mask of each.
+EDGES = of_form(mask="additive", m=72, n=80, heads=1)
+OF_EDGES = {
+    "a column less": ("setp", ", 80;", ", 79;"),
+    "a column more": ("setp", ", 80;", ", 81;"),
+    "another column's mask": ("ld.global.v2.b32 {%r", "+32]", "+64]"),
+    "another row's mask": ("ld.global.v2.b32 {%r", "+32]", "+352]"),
+}
+
+
+@pytest.mark.parametrize("name", OF_EDGES)
+def test_other_columns_are_not_placed(name: str) -> None:
+    start, old, new = OF_EDGES[name]
+    lines = EDGES.ptx.replace(" \t", " ").splitlines()
+    at = [n for n, one in enumerate(lines) if start in one and old in one]
+    for n in at if start == "setp" else at[:1]:
+        lines[n] = lines[n].replace(old, new)
+    text = "\n".join(lines) + "\n"
+    assert EDGES.behaviour(text) != "clean"
+    assert not verdict(EDGES, text).is_placed
 
 
 TEXT = ATTENTION.ptx.replace(" \t", " ")
@@ -73,3 +133,67 @@ def test_wrong_attention_is_not_placed(name: str) -> None:
     report = verdict(ATTENTION, text)
     assert report.verdict != "proven"
     assert not report.is_placed
+
+
+@cache
+def certificate() -> dict[str, Any]:
+    """Of attention; nobody changes it."""
+    found = verdict(ATTENTION, ATTENTION.ptx).certificate
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("chain", "lhs"), "attention_param_2"),
+        (("chain", "rhs"), "attention_param_2"),
+        (("chain", "reads"), ["attention_param_2"]),
+        (("chain", "is_row"), False),
+        (("chain", "is_row"), 1),
+        (("chain", "order"), "bm"),
+        (("lhs",), "attention_param_0"),
+        (("rhs",), "attention_param_1"),
+        (("init",), "attention_param_3"),
+        (("outputs", "attention_param_3"), ["attention_param_1"]),
+    ],
+)
+def test_another_statement_is_refused(path: tuple[str, ...], value: object) -> None:
+    found = certificate()
+    with pytest.raises(CertificateError):
+        check(ATTENTION.ptx, restated(found, path, value))
+
+
+def test_sets_of_columns_grow_with_turns() -> None:
+    """Columns 0 and 1 of each 4, in two turns, and one of the third."""
+    kind = Fold((), 4, None, None, ())
+    columns = begun(4, 2)(0b0001_0011_0011)
+    assert columns == 0b0001_0011
+    assert begun(4, 2)(0b0001_0011) is None
+    start = (("n7", 4),)
+    kind = kind._replace(start=start)
+    assert period(start) == 4
+    after, rule = advanced(kind, lambda term: (*((("", -4),) if term else ()), *term))
+    assert after.start == start
+    assert rule(0b0011_0011) == 0b0011
+    assert rule(0b0001_0011) is None
+    after, rule = advanced(kind, lambda term: (("", 8),))
+    assert after.start == ()
+    assert rule(0b0001_0011) == 0b0001_0011_0011
+    after, rule = advanced(kind, lambda term: (("", 6),))
+    assert rule(0b0001_0011) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "start", "upto"),
+    [
+        (0b111, (), (("", 3),)),
+        (0b101, (), None),
+        (0b1111, (("n7", 4),), (("n7", 4),)),
+        (0b11_1111, (("n7", 4),), (("", 2), ("n7", 4))),
+        (0b11_1101, (("n7", 4),), None),
+        (0b10_1111, (("n7", 4),), None),
+    ],
+)
+def test_the_first_columns(columns: int, start: object, upto: object) -> None:
+    assert prefix(columns, start) == upto  # type: ignore[arg-type]
