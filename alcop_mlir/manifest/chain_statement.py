@@ -9,6 +9,7 @@ from copy import copy
 from string import ascii_letters
 from typing import Any
 
+from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.contraction_statement import Contraction
 from alcop_mlir.manifest.held_values import Held, Operand
@@ -47,7 +48,7 @@ class ChainStatement(Contraction):
         """Whether the kernel has arrays for what is multiplied, and what is stored."""
         if self.step.init is not None or self.first.init is not None:
             return False
-        while len(self.turns) < len(ascii_letters):
+        while len(self.turns) + 4 < len(ascii_letters):  # a few more may be needed
             try:
                 return self._has_scores() and self._has_operands()
             except Split as split:
@@ -88,8 +89,7 @@ class ChainStatement(Contraction):
         for name, loops in ((self.first.lhs, lhs), (self.first.rhs, rhs)):
             for loop, extent in zip(loops, shapes.get(name, ()), strict=False):
                 if loop not in names:
-                    new = next(one for one in ascii_letters if one not in self.turns)
-                    names[loop], self.turns[new] = Linear(((new, 1),)), extent
+                    names[loop] = self._summed(loop, extent)
         found = [
             self._read(self.first.lhs, tuple(names[loop] for loop in lhs)),
             self._read(self.first.rhs, tuple(names[loop] for loop in rhs)),
@@ -102,6 +102,14 @@ class ChainStatement(Contraction):
         self.operands = SCORES, arrays[2], None
         self._store()
         return bool(self.outputs)
+
+    def _summed(self, loop: str, extent: Extent) -> Linear:
+        """A loop of the first contraction alone."""
+        own = f"first {loop}"
+        if own not in self.index:
+            new = next(one for one in ascii_letters if one not in self.turns)
+            self.index[own], self.turns[new] = Linear(((new, 1),)), extent
+        return self.index[own]
 
     def _linear(self, loops: str) -> Index:
         return tuple(self.index[loop] for loop in loops)
@@ -168,11 +176,8 @@ def _dimensions(shape: Shape, operand: Operand) -> list[Linear] | None:
 
 def chains(held: Held, arrays: Sequence[str]) -> Iterator[ChainStatement]:
     """Those of a kernel with these arrays."""
-    every = held.values.contractions
-    for number, step in enumerate(every):
-        for first in every[:number]:
-            if first.out not in held.values.shapes:
-                continue
+    for first, step in held.values.chained:
+        if first.out in held.values.shapes:
             found = ChainStatement(held, arrays, first, step)
             if found.multiplies() and found.uses_all():
                 yield found

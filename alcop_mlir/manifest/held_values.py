@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple
 
 from alcop_mlir.extents import Extent
@@ -91,6 +92,22 @@ class Values:
                 self._readers.setdefault(name, []).append(step)
         free = [one.out for one in function.reference if not one.reads]
         self._numbers = self._made_of(free, set())
+
+    @cached_property
+    def chained(self) -> list[tuple[Einsum, Einsum]]:
+        """Contractions of which the second multiplies what is made of the first."""
+        makes = {one.out: one for one in self.contractions}
+        found: list[tuple[Einsum, Einsum]] = []
+        for step in self.contractions:
+            waiting, known = [step.lhs], set[str]()
+            while waiting:
+                name = waiting.pop()
+                if name in makes:
+                    found.append((makes[name], step))
+                elif name in self.steps and name not in known:
+                    known.add(name)
+                    waiting += self.steps[name].reads
+        return list(dict.fromkeys(found))
 
     def made_of(self, names: Iterable[str]) -> set[str]:
         """Values that are made of these and of numbers, without a contraction."""
@@ -259,6 +276,7 @@ class Held:
         yet; else it may be any.
         """
         values = self.values
+        arrays = [array for array in arrays if array in values.arrays]
         inner = [a for a in arrays if isinstance(values.arrays[a], Intermediate)]
         self._stored_to.update(inner)
         outputs = [a for a in arrays if a not in inner and a in values.steps]

@@ -145,6 +145,8 @@ def _options(kernel: Kernel, held: Held) -> list[_Option]:
     what arrays hold behind it.
     """
     arrays = _arrays(kernel)
+    if not {*arrays} <= held.values.arrays.keys():
+        raise Unstated("weights that another function has prepared")
     of_two = [*chains(held, arrays)]
     if len(of_two) == 1:
         (chain,) = of_two
