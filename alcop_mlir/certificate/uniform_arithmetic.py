@@ -49,12 +49,25 @@ class UniformArithmetic:
 
     def fitting(self, term: Linear, low: int, high: int, width: int) -> Uniform:
         """The term, where it surely fits."""
+        low, high = self._within(term, low, high)
         least, most = limits_of(width)
         if low < least or high > most:
             raise NoTerm
         if low == high:
             term = linear.constant(low)
         return Uniform(term, low, high)
+
+    def _within(self, term: Linear, low: int, high: int) -> tuple[int, int]:
+        """The range, or that of a rest of a division, where the term is one."""
+        for symbol, factor in term.terms.items():
+            known = self.symbols.made.get(symbol)
+            if isinstance(known, linear.Quotient) and factor % known.divisor == 0:
+                by, divisor = -factor // known.divisor, known.divisor
+                left = term - (known.dividend - Linear({symbol: divisor})) * by
+                if not left.terms:
+                    ends = sorted((left.constant, left.constant + by * (divisor - 1)))
+                    low, high = max(low, ends[0]), min(high, ends[1])
+        return low, high
 
     def _add(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         a, b = v

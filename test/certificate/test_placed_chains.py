@@ -39,6 +39,9 @@ def of_form(**given: object) -> Case:
     return Case("chain", Form(**given).text())  # type: ignore[arg-type]
 
 
+CAUSAL = of_form(mask="causal", heads=12, m=256, n=256, k=64, d=64)
+
+
 @pytest.mark.parametrize(
     "case",
     [
@@ -66,6 +69,14 @@ def of_form(**given: object) -> Case:
 )
 def test_chains_are_placed(case: Case) -> None:
     assert_proven(case)
+
+
+def test_causal_attention_is_proven_in_part() -> None:
+    """Two loops of columns, how many of which have turns depends on the block."""
+    report = verdict(CAUSAL, CAUSAL.ptx)
+    assert report.status == "proven"
+    assert report.is_ending
+    assert report.is_bounded
 
 
 # Of 72 rows and 80 columns, with a mask of each.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from alcop_mlir.certificate.linear import Linear, Symbols
 from alcop_mlir.certificate.search.answers import Found
+from alcop_mlir.certificate.uniform_arithmetic import UniformArithmetic
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Quotient, Term
+from alcop_mlir.checker.machine.arithmetic import fitting
 
 MOST = {"x": 95, "y": 31}
 MAGIC = 715827883  # 2**32 + 2 divided by 6
@@ -78,3 +81,27 @@ def test_the_rest_of_a_division_is_below_what_divides(many: int, by: int) -> Non
     low, high = facts.span(more)
     for a in range(MOST["x"] + 1):
         assert low <= value_of(more, {"x": a, "y": 0}) <= high
+
+
+@pytest.mark.parametrize(
+    ("times", "plus", "rest", "low", "high"),
+    [
+        (32, 32, 32, 32, 64),  # 32 * (x % 2) + 32
+        (-3, 5, -3, 2, 5),
+        (32, 0, 31, -96, 96),  # no rest
+    ],
+)
+def test_the_range_of_a_rest_is_that_of_the_rest(
+    times: int, plus: int, rest: int, low: int, high: int
+) -> None:
+    """What is asked is `times * x + plus - 2 * rest * (x / 2)`, of x up to 3."""
+    symbols, x = Symbols({"x": (0, 3)}), Linear({"x": 1})
+    term = x * times - symbols.quotient(x, 2) * 2 * rest + plus
+    proven = UniformArithmetic(symbols).fitting(term, -96, 96, 64)
+    assert (proven.low, proven.high) == (low, high)
+    half = terms.quotient({"x": 1}, 2)
+    checked = terms.plus({"x": times, "": plus}, half, -2 * rest)
+    found = fitting(checked, -96, 96, 64)
+    assert (found.low, found.high) == (proven.low, proven.high)
+    values = [times * n + plus - 2 * rest * (n // 2) for n in range(4)]
+    assert low <= min(values) <= max(values) <= high

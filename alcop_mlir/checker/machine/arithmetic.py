@@ -265,9 +265,24 @@ def linear(parts: list[str], v: list[Same]) -> Same:
 
 def fitting(term: Term, low: int, high: int, width: int) -> Same:
     """The term, where it surely is a number of that width."""
+    low, high = _within(term, low, high)
     if low < -(1 << (width - 1)) or high >= 1 << (width - 1):
         raise Unknown
     return _constant(low) if low == high else Same(term, low, high)
+
+
+def _within(term: Term, low: int, high: int) -> tuple[int, int]:
+    """The range, or that of the rest of a division, if the term is one."""
+    for symbol, factor in term.items():
+        if isinstance(symbol, Quotient) and factor % symbol.divisor == 0:
+            times, divisor = -factor // symbol.divisor, symbol.divisor
+            rest = terms.plus(symbol.dividend, {symbol: 1}, -divisor)
+            left = terms.plus(term, rest, -times)
+            if terms.is_constant(left):
+                one = left.get("", 0)
+                other = one + times * (divisor - 1)
+                low, high = max(low, min(one, other)), min(high, max(one, other))
+    return low, high
 
 
 def _constant(value: int) -> Same:
