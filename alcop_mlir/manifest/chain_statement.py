@@ -12,11 +12,17 @@ from typing import Any
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Intermediate
 from alcop_mlir.manifest.contraction_statement import Contraction
-from alcop_mlir.manifest.held_values import Held, Operand
+from alcop_mlir.manifest.held_values import Held, Operand, elements
 from alcop_mlir.manifest.indices import Index, Linear, Shape, Split
+from alcop_mlir.manifest.kernels import Kernel, Pointer
 from alcop_mlir.manifest.promises import polynomial
 from alcop_mlir.manifest.read_values import Reads
-from alcop_mlir.manifest.stated_arrays import Unstated, is_known
+from alcop_mlir.manifest.stated_arrays import (
+    Unstated,
+    is_known,
+    known_members,
+    sizes_of,
+)
 from alcop_mlir.polynomials import constant
 from alcop_mlir.reference.steps import Einsum, operand_maps
 
@@ -101,7 +107,33 @@ class ChainStatement(Contraction):
         self.chain |= {"lhs": arrays[0], "rhs": arrays[1]}
         self.operands = SCORES, arrays[2], None
         self._store()
-        return bool(self.outputs)
+        return bool(self.outputs) or self._has_parts_of_rows()
+
+    def _has_parts_of_rows(self) -> bool:
+        """Whether it has arrays for parts along the columns: of sums, and of what each
+        row is scaled by, and of totals, in this order.
+        """
+        every = [a for a in self.arrays if a not in self.read]
+        found = [one for one in self.values.function.intermediates if one.name in every]
+        if len(every) != 3 or len(found) != 3 or not self.chain["is_row"]:
+            return False
+        shapes = {one.name: one.shape for one in found}
+        count = shapes[every[0]][0]
+        free = [one for one in ascii_letters if one not in self.turns]
+        if not free or not isinstance(count, int) or not is_known(self.read):
+            return False
+        loops = free[0] + self._split(self.out)
+        rows = "".join(n for n in loops if n in free[0] + self.chain["order"])
+        sizes = {**sizes_of(self.read.values()), free[0]: count}
+        for array, own in zip(every, (loops, rows, rows), strict=True):
+            operand = Operand(array, tuple(sizes[n] for n in own), own)
+            if elements(operand.shape) != elements(shapes[array]):
+                return False
+            self.read[array] = operand
+        self.parts = self.read.pop(every[0])
+        self.chain["kept"] = every[1:]
+        self.chain["order"] = free[0] + self.chain["order"]
+        return True
 
     def _summed(self, loop: str, extent: Extent) -> Linear:
         """A loop of the first contraction alone."""
@@ -128,20 +160,61 @@ class ChainStatement(Contraction):
 
     def uses_all(self) -> bool:
         """Whether it is all that the kernel does with its arrays."""
-        return {*self.read, *self.outputs} == {*self.arrays}
+        parts = () if self.parts is None else (self.parts.array,)
+        return {*self.read, *self.outputs, *parts} == {*self.arrays}
 
     def written(self, grid: Sequence[Any]) -> dict[str, Any]:
         """As JSON values, by names of arrays."""
-        self.out = self._split(self.out)
-        self.results = {
+        if not is_known(self.read):
+            raise Unstated("a chain of sizes that are known at run time only")
+        found = Contraction.written(self._with_split_loops(), grid)
+        found["arrays"].pop(SCORES)
+        found["outputs"] |= {array: [] for array in self.chain.get("kept", ())}
+        return {**found, "chain": self.chain}
+
+    def merged(self, held: Held, kernel: Kernel) -> ChainStatement | None:
+        """What another kernel makes of the parts, if it has arrays for that."""
+        arrays = [one.array for one in kernel.arguments if isinstance(one, Pointer)]
+        if self.parts is None or not {*self._made} <= {*arrays}:
+            return None
+        found = copy(self)
+        found.held, found.values = held.fork(), held.values
+        found.arrays = [array for array in arrays if array not in self._made]
+        found.read, found.results, found.outputs = {}, {}, {}
+        found._store()
+        is_all = {*found.read, *found.outputs} == {*found.arrays}
+        return found if is_all and len(found.outputs) == 1 else None
+
+    def written_merge(self, parts: ChainStatement, grid: Sequence[Any]) -> Any:
+        """As JSON values, what is made of these parts."""
+        ((array, value),) = self.outputs.items()
+        used = {**parts._made, **self.read}
+        sizes, split = sizes_of(used.values()), self._with_split_loops()
+        used[array] = split.stored_as(array, value, sizes)
+        own = next(iter(parts._made.values())).loops
+        return {
+            **known_members(used, self.values.arrays, grid),
+            **dict.fromkeys(("lhs", "rhs", "init")),
+            "order": own[1:] + own[0],
+            "outputs": {array: sorted(self.results[value].reads)},
+            "rows": {"loops": own[0], "arrays": sorted(parts._made)},
+        }
+
+    @property
+    def _made(self) -> dict[str, Operand]:
+        """Arrays of parts, that of the sums first."""
+        assert self.parts is not None
+        rows = {name: self.read[name] for name in self.chain["kept"]}
+        return {self.parts.array: self.parts, **rows}
+
+    def _with_split_loops(self) -> ChainStatement:
+        found = copy(self)
+        found.out = self._split(self.out)
+        found.results = {
             name: one._replace(loops=self._split(one.loops))
             for name, one in self.results.items()
         }
-        if not is_known(self.read):
-            raise Unstated("a chain of sizes that are known at run time only")
-        found = super().written(grid)
-        found["arrays"].pop(SCORES)
-        return {**found, "chain": self.chain}
+        return found
 
     def _split(self, loops: str) -> str:
         every = (self.index[loop].factors for loop in loops)
@@ -152,6 +225,7 @@ class ChainStatement(Contraction):
         super().store()
         self.held.values = self.before.values
         self.held.drop(SCORES)
+        self.held.parts = self if self.chain.get("kept") else None
 
 
 def _dimensions(shape: Shape, operand: Operand) -> list[Linear] | None:

@@ -6,7 +6,7 @@ stored is the sum, or what element-wise ops make of it and of other arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from string import ascii_letters
 from typing import Any, NamedTuple
@@ -242,11 +242,7 @@ class Contraction:
         sizes, used = sizes_of(self.read.values()), dict(self.read)
         reads = {n: self.results[v].reads for n, v in self.outputs.items()}
         for array, value in self.outputs.items():
-            loops, own = self.results[value].loops, self.values.arrays[array]
-            is_apart = isinstance(own, Parameter) and own.strides is not None
-            shape = own.shape if is_apart else tuple(sizes[n] for n in loops)
-            stored, order = Operand(array, shape, loops), self._order(array, loops)
-            used[array] = stored.ordered(order) if order else stored
+            used[array] = self.stored_as(array, value, sizes)
         order = self.out
         if self.parts is not None:
             used[self.parts.array] = self.parts
@@ -274,6 +270,14 @@ class Contraction:
             "order": order,
             "outputs": {n: sorted(r) for n, r in sorted(reads.items())},
         }
+
+    def stored_as(self, array: str, value: str, sizes: Mapping[str, Extent]) -> Operand:
+        """An output, by the loops of a result that it holds."""
+        loops, own = self.results[value].loops, self.values.arrays[array]
+        is_apart = isinstance(own, Parameter) and own.strides is not None
+        shape = own.shape if is_apart else tuple(sizes[n] for n in loops)
+        stored, order = Operand(array, shape, loops), self._order(array, loops)
+        return stored.ordered(order) if order else stored
 
     def _parts(self) -> Operand | None:
         """The array of parts of a sum that the kernel has: the first loop is theirs."""

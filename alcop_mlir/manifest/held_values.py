@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from alcop_mlir.extents import Extent
 from alcop_mlir.manifest.arrays import Constant, Intermediate, Parameter
@@ -215,7 +215,11 @@ class Values:
 class Held:
     """What arrays hold at one point: any of these values, all of them made of the same
     elements; nothing is known of an intermediate array that is not there.
+
+    parts: the chain that the kernel before has made in parts
     """
+
+    parts: Any = None
 
     def __init__(self, values: Values):
         self.values = values

@@ -66,7 +66,9 @@ def statement(
 def _named(chain: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """What is said of a chain's first contraction, by names of parameters."""
     operands = {n: names[chain[n]] for n in ("lhs", "rhs")}
-    return {**chain, **operands, "reads": sorted(names[n] for n in chain["reads"])}
+    kept = {n: [names[one] for one in chain[n]] for n in ("kept",) if n in chain}
+    reads = sorted(names[n] for n in chain["reads"])
+    return {**chain, **operands, **kept, "reads": reads}
 
 
 def stated(
@@ -153,6 +155,12 @@ def _options(kernel: Kernel, held: Held) -> list[_Option]:
         made = chain.written(kernel.grid)
         chain.store()
         return [(made, chain.held, True)]
+    merge = None if held.parts is None else held.parts.merged(held, kernel)
+    if merge is not None:
+        made = merge.written_merge(held.parts, kernel.grid)
+        merge.store()
+        merge.held.parts = None
+        return [(made, merge.held, True)]
     contractions = held.values.contractions
     made_of, count = held.made_of(arrays), 0
     known = [one for one in contractions if {one.lhs, one.rhs} <= made_of]

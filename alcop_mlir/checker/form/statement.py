@@ -47,6 +47,8 @@ class Chain:
     reduced, order: as those of a statement
     reads:  arrays that are read for each element, at its index
     is_row: whether results are divided by what is made of whole rows
+    kept:   where they are not, as another kernel does it: the array of what each row is
+            scaled by, and that of its totals; "" if there are none
     """
 
     lhs: str
@@ -55,6 +57,7 @@ class Chain:
     order: dict[str, int]
     reads: frozenset[str]
     is_row: bool
+    kept: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def read_statement(value: Any) -> Statement:
         arrays[SCORES] = Array(chain.order, 4)
     order = _numbered([n for n in value["order"] if n in extents], extents)
     rows, row_loops = _rows(value.get("rows"), arrays, order)
-    outputs = outputs_of(value, arrays, order, row_loops)
+    alone = chain.order.keys() if chain and any(chain.kept) else order.keys()
+    outputs = outputs_of(value, arrays, order, row_loops or order.keys() - alone)
     reduced = loop_of_sum(value, arrays, order)
     operands = value["lhs"], value["rhs"], value["init"]
     grid = tuple(map(_count, value["grid"]))
@@ -121,7 +125,8 @@ def read_statement(value: Any) -> Statement:
     windows = _windows(value, arrays, {*operands[:2]} - named, reduced)
     extents[NO_SUM] = 1
     if chain is not None:
-        _check_chain(chain, value, arrays, {*order, reduced})
+        _check_chain(chain, value, arrays, reduced)
+        _check_kept(chain, outputs, {n: arrays[n] for n in outputs}, order)
     if rows and reduced != NO_SUM:
         raise CertificateError("this is no certificate: rows of a contraction")
     whole = {"rows": rows, "row_loops": row_loops, "windows": windows}
@@ -134,7 +139,7 @@ def _chain(
 ) -> Chain:
     """The first contraction of two; the second one's lhs is made of it."""
     members = {"lhs", "rhs", "order", "reads", "is_row"}
-    if not isinstance(value, dict) or value.keys() != members:
+    if not isinstance(value, dict) or value.keys() - {"kept"} != members:
         raise CertificateError("this is no certificate: a chain of other members")
     order = _numbered([n for n in value["order"] if n in extents], extents)
     both = {"lhs": value["lhs"], "rhs": value["rhs"], "init": None}
@@ -146,15 +151,18 @@ def _chain(
     reduced = loop_of_sum(both, arrays, order)
     if any(not arrays[n].strides.keys() <= order.keys() for n in reads):
         raise CertificateError("this is no certificate: a loop that ends in a sum")
-    return Chain(value["lhs"], value["rhs"], reduced, order, reads, is_row)
+    scale, total = value.get("kept", ("", ""))
+    operands = value["lhs"], value["rhs"]
+    return Chain(*operands, reduced, order, reads, is_row, (str(scale), str(total)))
 
 
 def _check_chain(
-    chain: Chain, value: dict[str, Any], arrays: dict[str, Array], loops: set[str]
+    chain: Chain, value: dict[str, Any], arrays: dict[str, Array], reduced: str
 ) -> None:
     """Nothing is an operand twice, and each sum has loops of its own."""
     others = [value["rhs"], *value["outputs"]]
-    if value["init"] is not None or chain.rhs == chain.lhs or chain.reduced in loops:
+    is_one = chain.rhs == chain.lhs or chain.reduced == reduced
+    if value["init"] is not None or is_one:
         raise CertificateError("this is no certificate: a chain of other loops")
     if not {chain.lhs, chain.rhs, *chain.reads}.isdisjoint(others) or value.get(
         "windows"
@@ -162,6 +170,20 @@ def _check_chain(
         raise CertificateError("this is no certificate: an operand of two sums")
     if any(chain.reduced in arrays[n].strides for n in others):
         raise CertificateError("this is no certificate: a chain of other loops")
+
+
+def _check_kept(
+    chain: Chain,
+    outputs: dict[str, frozenset[str]],
+    arrays: dict[str, Array],
+    order: dict[str, int],
+) -> None:
+    """Values of rows are kept in just the outputs that have no other loops."""
+    kept = {*chain.kept} - {""}
+    rows = {n for n, one in arrays.items() if one.strides.keys() != order.keys()}
+    is_plain = not any(outputs[n] for n in rows) and len(kept) in (0, 2)
+    if rows != kept or not is_plain or (kept and not chain.is_row):
+        raise CertificateError("this is no certificate: rows of no such array")
 
 
 def _windows(

@@ -31,7 +31,14 @@ from alcop_mlir.checker.placed.kinds import (
 )
 from alcop_mlir.checker.placed.results import Loops
 from alcop_mlir.checker.placed.rows import merged
-from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, is_turn
+from alcop_mlir.checker.placed.tags import (
+    NUMBER,
+    UNKNOWN,
+    ZERO,
+    Book,
+    Misplaced,
+    is_turn,
+)
 
 WHOLE_ROW = "/" + SCORES
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
@@ -98,6 +105,22 @@ def operands(statement: Statement) -> set[str | None]:
     chain = statement.chain
     more = () if chain is None else (chain.lhs, chain.rhs)
     return {statement.lhs, statement.rhs, *more}
+
+
+def kept(
+    book: Book, array: str, number: int, at: np.ndarray, loops: Loops
+) -> tuple[Frozen, np.ndarray]:
+    """Which elements are stored to an array of values of rows; Misplaced where these
+    are of other rows, or not of all columns.
+    """
+    chain, part, whole = book.statement.chain, _part(book, number, at), _upto(book)
+    made = _made(book, [part]) if isinstance(part.kind, Fold) else None
+    scale = None if chain is not None and array == chain.kept[0] else whole
+    if chain is None or array not in chain.kept or made != {(whole, scale)}:
+        raise Misplaced(f"it is not known what is stored to {array}")
+    if part.loops.keys() != loops.keys() or merged([part.loops, loops]) is None:
+        raise Misplaced(f"a result is stored as another one of {array}")
+    return book.result(loops)
 
 
 def done_in_chain(book: Book, tags: Tags) -> np.ndarray:

@@ -24,9 +24,10 @@ from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes, numbered
 from alcop_mlir.checker.placed.cases import Cases
+from alcop_mlir.checker.placed.chains import kept
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.gathers import Gathers
-from alcop_mlir.checker.placed.kinds import Element, Result
+from alcop_mlir.checker.placed.kinds import Element, Fold, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
 from alcop_mlir.checker.placed.rows import stored
 from alcop_mlir.checker.placed.skips import left
@@ -188,9 +189,12 @@ class Placing:
         if self.statement.lhs is None:
             number, at = stored(self.book, number, at, loops, kind.size)
         result = self.book.kinds[number]
-        if len(found) != 1 or not isinstance(result, Result):
+        if len(found) == 1 and isinstance(result, Fold):
+            term, index = kept(self.book, kind.array, number, at, loops)
+        elif len(found) == 1 and isinstance(result, Result):
+            term, index = placed(self.book, kind.array, result, at, loops)
+        else:
             raise Misplaced(f"it is not known what is stored to {kind.array}")
-        term, index = placed(self.book, kind.array, result, at, loops)
         data = self.machine.state.data
         each = self.cases and self.cases.parts(index, lanes)
         data.stored = (*data.stored, (kind.array, term, each or (index.ravel(),)))

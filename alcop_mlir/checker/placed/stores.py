@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker.form.statement import Statement
+from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.chains import WHOLE_ROW
 from alcop_mlir.checker.placed.kinds import Result
@@ -67,10 +68,12 @@ def _check_whole(book: Book, array: str, result: Result) -> None:
         raise Misplaced(f"a sum is stored to {array} that is not whole")
     init = statement.init
     reads = statement.outputs[array] | ({init} if init else set())
-    chain = statement.chain
-    if chain is not None and chain.is_row:
+    chain, scale = statement.chain, None
+    if chain is not None and any(chain.kept):
+        scale = terms.frozen({"": statement.extents[statement.reduced]})
+    elif chain is not None and chain.is_row:
         reads |= {WHOLE_ROW}
-    if result.is_score or result.scale is not None:
+    if result.is_score or result.scale != scale:
         raise Misplaced(f"a result in {array} is not divided by its row's total")
     if result.reads != reads | whole_rows(statement, statement.rows):
         raise Misplaced(f"a result in {array} is of other arrays")
