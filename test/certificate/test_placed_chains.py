@@ -101,6 +101,48 @@ def test_other_columns_are_not_placed(name: str) -> None:
     assert not verdict(EDGES, text).is_placed
 
 
+# Eight parts of the columns, and a kernel that merges them.
+PARTS = of_form(m=64, n=2048, k=64, d=64)
+
+
+def test_parts_are_placed() -> None:
+    for name in ("chain_chain", "chain_map"):
+        report = verdict(PARTS, PARTS.ptx, name)
+        assert report.verdict == "proven", report.misplaced
+    one = of_form(heads=8, groups=4, m=1, n=4096, k=128, d=128)
+    assert verdict(one, one.ptx, "chain_chain").verdict == "proven"
+
+
+OF_PARTS = {
+    "scales and totals exchanged": (
+        r"(st.global.b32 .*, )(%r\d+);(\n.*, )(%r\d+);([^;]*;\n.*, )(%r\d+);",
+        r"\1\6;\3\4;\5\2;",
+    ),
+    "rows exchanged": (r"(st.global.b32 .*, )(%r\d+);(\n.*, )(%r\d+);", r"\1\4;\3\2;"),
+    "a total of half a quad": (
+        r"add.rn.f32( %r\d+, %r\d+), %r\d+;(\n\s*shl.b64)",
+        r"mov.b32\1;\2",
+    ),
+}
+OF_MERGE = {
+    "a part twice": (r"(ld.global.b32 %r\d+, \[%rd\d+)\+\d+\]", r"\1]"),
+    "another part's total": (
+        r"(ld.global.b32 %r\d+, \[%rd\d+)\+[^]]*(\];\n.*max)",
+        r"\1\2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_PARTS, *OF_MERGE])
+def test_wrong_parts_are_not_placed(name: str) -> None:
+    old, new = {**OF_PARTS, **OF_MERGE}[name]
+    text, count = re.subn(old, new, PARTS.ptx.replace(" \t", " "), count=1)
+    assert count
+    assert PARTS.behaviour(text) != "clean"
+    kernel = "chain_chain" if name in OF_PARTS else "chain_map"
+    assert not verdict(PARTS, text, kernel).is_placed
+
+
 TEXT = ATTENTION.ptx.replace(" \t", " ")
 
 
