@@ -52,7 +52,7 @@ CAUSAL = of_form(mask="causal", heads=12, m=256, n=256, k=64, d=64)
         of_form(heads=4, groups=2, tokens=True, dtype="bf16"),
         of_form(keys_first=True, n=72),
         of_form(k=16, d=128, heads=1),
-        of_form(m=1, n=181),
+        of_form(m=1, n=100, batch=2),
         of_form(m=1, n=181, heads=8, groups=4),
     ],
     ids=[

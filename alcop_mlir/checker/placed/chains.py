@@ -124,7 +124,7 @@ def kept(
 
 
 def done_in_chain(book: Book, tags: Tags) -> np.ndarray:
-    """Where tags are of values of rows, which no shuffle may fold again."""
+    """Where tags are of the first columns of a row, which no shuffle may fold again."""
     found = np.zeros(tags.number.shape, bool)
     for number in np.unique(tags.number).tolist():
         kind, mine = book.kinds[number], tags.number == number
@@ -133,9 +133,7 @@ def done_in_chain(book: Book, tags: Tags) -> np.ndarray:
             each = np.unique(sets[mine]).tolist()
             start = kind.start
             is_done = [prefix(book.columns.at(one), start) is not None for one in each]
-            mine &= np.isin(sets, np.array(each)[is_done])
-        if isinstance(kind, Fold | RowValue):
-            found |= mine
+            found |= mine & np.isin(sets, np.array(each)[is_done])
     return found
 
 
