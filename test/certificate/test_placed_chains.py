@@ -34,9 +34,9 @@ def test_attention_is_placed(case: Case) -> None:
     assert_proven(case)
 
 
-def of_form(**given: object) -> Case:
+def of_form(**given: Any) -> Case:
     """A chain of a form, as a case."""
-    return Case("chain", Form(**given).text())  # type: ignore[arg-type]
+    return Case("chain", Form(**given).text())
 
 
 CAUSAL = of_form(mask="causal", heads=12, m=256, n=256, k=64, d=64)
