@@ -7,9 +7,11 @@ goes on by itself.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Set
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,7 @@ from alcop_mlir.checker.placed.open_cover import OpenCover
 from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
-from alcop_mlir.checker.placed.tags import ZERO, Misplaced, digest, nothing
+from alcop_mlir.checker.placed.tags import ZERO, Misplaced, nothing
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
 from alcop_mlir.checker.ptx.instructions import Instruction
@@ -209,7 +211,7 @@ class OpenPlacing(Placing):
 
     def _digest(self, state: State) -> bytes:
         data = state.data
-        found = digest([("", data.shared), *sorted(data.registers.items())])
+        found = _digest([("", data.shared), *sorted(data.registers.items())])
         for array, term, index in data.stored:
             found.update(f"{array} {term}".encode() + index[0].tobytes())
         turns = sorted((n, t[""]) for n, t in data.turns.items())
@@ -365,3 +367,19 @@ class OpenPlacing(Placing):
             super().end(state)
         except Misplaced as error:
             raise NotPlacedError(f"{error}") from None
+
+
+def _digest(every: Iterable[tuple[str, Tags]]) -> Any:
+    """A hash of names and tags; of what several have once."""
+    parts: list[bytes] = []
+    known: dict[int, int] = {}
+    texts: dict[bytes, int] = {}
+    for name, tags in every:
+        for one in tags:
+            text, count = b"", len(texts)
+            if id(one) not in known:
+                text = one.tobytes()
+                known[id(one)] = texts.setdefault(text, count)
+            parts.append(f"{name} {one.shape} {known[id(one)]}\n".encode())
+            parts.append(text if len(texts) > count else b"")
+    return hashlib.sha256(b"".join(parts))

@@ -6,7 +6,6 @@ what is the same in all threads, and an offset, `index * size + byte`.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -233,25 +232,26 @@ class Book:
 
     def result(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
         """The term and the index of the element of the sum with these indices."""
-        term: Term = {}
-        index: Any = 0
-        for loop, stride in self.statement.order.items():
-            own, number = loops.get(loop, ({}, 0))  # of rows: the first column
-            term = terms.plus(term, own, stride)
-            index = index + number * stride
+        term, index = self._element(loops, self.statement.order)
         return terms.frozen(self.origins.term(self.origins.values(term))), index
 
     def score(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
         """The same of a chain's first sum, of which turns have columns of their own."""
-        term: Term = {}
-        index: Any = 0
-        for loop, stride in self.statement.order_of(True).items():
-            own, number = loops.get(loop, ({}, 0))
-            term = terms.plus(term, own, stride)
-            index = index + number * stride
+        term, index = self._element(loops, self.statement.order_of(True))
         turns = {s: c for s, c in term.items() if is_turn(s)}
         rest = {s: c for s, c in term.items() if s not in turns}
         return terms.frozen(turns | self.origins.term(self.origins.values(rest))), index
+
+    def _element(
+        self, loops: Mapping[str, tuple[Term, Any]], order: Mapping[str, int]
+    ) -> tuple[Term, Any]:
+        term: Term = {}
+        index: Any = 0
+        for loop, stride in order.items():
+            own, number = loops.get(loop, ({}, 0))  # of rows: the first column
+            term = terms.plus(term, own, stride)
+            index = index + number * stride
+        return term, index
 
     def meet(self, one: Frozen, other: Frozen) -> bool:
         """Whether two indices along the sum are the same in these turns."""
@@ -389,22 +389,6 @@ def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
     column = mask[:, None]
     number = np.where(column, one.number, other.number)
     return Tags(number, np.where(column, one.place, other.place))
-
-
-def digest(every: Iterable[tuple[str, Tags]]) -> Any:
-    """A hash of names and tags; of what several have once."""
-    parts: list[bytes] = []
-    known: dict[int, int] = {}
-    texts: dict[bytes, int] = {}
-    for name, tags in every:
-        for one in tags:
-            text, count = b"", len(texts)
-            if id(one) not in known:
-                text = one.tobytes()
-                known[id(one)] = texts.setdefault(text, count)
-            parts.append(f"{name} {one.shape} {known[id(one)]}\n".encode())
-            parts.append(text if len(texts) > count else b"")
-    return hashlib.sha256(b"".join(parts))
 
 
 def is_same(one: Tags, other: Tags) -> bool:
