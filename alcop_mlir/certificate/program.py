@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
+from alcop_mlir.certificate.assertions import without_failures
 from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
@@ -148,7 +149,11 @@ class Code:
     instructions: list[Instruction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.instructions = self.kernel.instructions
+        self.instructions, self.labels = self.kernel.instructions, self.kernel.labels
+        found = without_failures(self.kernel)
+        self.may_fail = found is not None
+        if found is not None:
+            self.instructions, self.labels = found
         self.end = len(self.instructions)
         self.written = [results(i) for i in self.instructions]
         self.read = [sources(i) for i in self.instructions]
@@ -159,9 +164,9 @@ class Code:
         ins = self.instructions[pc]
         operand = ins.operands[0]
         name = operand.name if isinstance(operand, Name) else ""
-        if ins.parts[0] != "bra" or name not in self.kernel.labels:
+        if ins.parts[0] != "bra" or name not in self.labels:
             raise Outside(f"a branch to no label: {ins.text}", ins.line)
-        return self.kernel.labels[name]
+        return self.labels[name]
 
     def _next(self, pc: int) -> list[int]:
         """What may follow the instruction, the target of a branch first."""
@@ -173,7 +178,7 @@ class Code:
         return [pc + 1]
 
     def _find_blocks(self) -> None:
-        starts = {0, self.end, *self.kernel.labels.values()}
+        starts = {0, self.end, *self.labels.values()}
         jumps = ("bra", "brx", *ENDS)
         starts |= {
             p + 1 for p, i in enumerate(self.instructions) if i.parts[0] in jumps

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from alcop_mlir.certificate import exact_arithmetic, linear, spread
+from alcop_mlir.certificate.assertions import NO_FAILURE
 from alcop_mlir.certificate.comparisons import (
     COMPARISONS,
     UNSIGNED,
@@ -71,7 +72,7 @@ class Registers:
         self.code, self.threads = code, threads
         self.bases, self.requirements = bases, requirements
         self.symbols = Symbols()
-        self.notes: set[str] = set()
+        self.notes = {NO_FAILURE} if code.may_fail else set[str]()
         self.pc, self.state = 0, State(0, {}, SharedState(0))
         self.uniform = UniformArithmetic(self.symbols)
         self._lane = np.arange(threads, dtype=np.uint64)

@@ -31,6 +31,7 @@ from alcop_mlir.checker.machine.predicates import (
 )
 from alcop_mlir.checker.machine.sources import Sources
 from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.ptx.assertions import NO_FAILURE
 from alcop_mlir.checker.ptx.instructions import NUMBER, PLACE, Instruction, integer
 from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
@@ -61,8 +62,8 @@ class Registers:
         self.shared_bytes, self.places, self.required = shared_bytes, places, required
         self.facts = facts or Facts(Answers([], [], []))
         self.sources = Sources(steady)
-        self.assumed: set[str] = set()
         self.shares_stores = False  # threads may store to one place at once
+        self.assumed = {NO_FAILURE} if kernel.may_fail else set[str]()
         self.lane = np.arange(threads, dtype=np.uint64)
         self._arrays: dict[bytes, np.ndarray] = {}
         self._values: dict[Any, Value] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from alcop_mlir.checker.ptx.assertions import without_failures
 from alcop_mlir.checker.ptx.instructions import NAME, Instruction, split
 from alcop_mlir.errors import CertificateError
 
@@ -30,7 +31,7 @@ _INSTRUCTION = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
 @dataclass
 class Kernel:
     """An entry: parameters with their bytes, shared variables with alignment and bytes,
-    widths of registers.
+    widths of registers; may_fail: whether branches to a failure are left out.
     """
 
     threads: int
@@ -40,6 +41,7 @@ class Kernel:
     labels: dict[str, int] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
     widths: dict[str, int] = field(default_factory=dict)
+    may_fail: bool = False
 
     def width(self, register: str) -> int:
         """The bits of a register, by its declaration."""
@@ -70,6 +72,10 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     for other in _SHARED.finditer(_outside(text)):
         kernel.shared.append(_variable(other))
     _Reader(kernel).read(text, start + 1)
+    less = without_failures(kernel.code, kernel.labels, text)
+    if less is not None:
+        kernel.code, kernel.labels = less
+        kernel.may_fail = True
     return kernel
 
 
