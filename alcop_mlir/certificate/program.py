@@ -11,25 +11,17 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from alcop_mlir.certificate.assertions import without_failures
+from alcop_mlir.certificate.operands import registers, results, sources
+from alcop_mlir.certificate.selected_loads import loads_of_both
 from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
     Instruction,
     Module,
     Name,
-    Negated,
-    Operand,
-    Pair,
     PtxKernel,
-    elements,
 )
 
-# Opcodes whose first operand is no destination.
-_NO_RESULT = frozenset(
-    "st bra bar barrier cp ret exit trap brkpt membar fence red prefetch prefetchu "
-    "griddepcontrol discard applypriority nanosleep pmevent setmaxnreg stmatrix "
-    "brx stackrestore".split()
-)
 ENDS = ("ret", "exit", "trap", "brkpt")
 # They move data to or from shared memory, or order such moves.
 _SYNCHRONIZING = (
@@ -44,45 +36,6 @@ _SYNCHRONIZING = (
 )
 # Instructions that order nothing here: a fence adds to what barriers already do.
 _LANE = ("%tid.x", "%tid.y", "%tid.z", "%laneid", "%warpid")
-
-
-def registers(operand: Operand) -> Iterator[str]:
-    """The names in an operand, special registers and symbols too."""
-    if isinstance(operand, Name):
-        yield operand.name
-    elif isinstance(operand, Address):
-        if operand.base:
-            yield operand.base.lstrip("&")
-    elif isinstance(operand, Pair):
-        yield from registers(operand.first)
-        yield from registers(operand.second)
-    elif isinstance(operand, Negated):
-        yield from registers(operand.operand)
-    else:
-        for item in elements(operand):
-            if item is not operand:
-                yield from registers(item)
-
-
-def results(ins: Instruction) -> tuple[str, ...]:
-    """The registers that it writes."""
-    first = ins.parts[0]
-    if first in _NO_RESULT or not ins.operands:
-        return ()
-    if first == "call" and isinstance(ins.operands[0], Name):
-        return ()
-    if first == "wgmma" and ins.parts[1] != "mma_async":
-        return ()
-    return tuple(n for n in registers(ins.operands[0]) if n != "_")
-
-
-def sources(ins: Instruction) -> tuple[str, ...]:
-    """The registers that it reads, its guard first."""
-    start = 1 if results(ins) else 0
-    found = [] if ins.guard is None else [ins.guard[0]]
-    for operand in ins.operands[start:]:
-        found += registers(operand)
-    return tuple(found)
 
 
 def decides(ins: Instruction) -> tuple[str, ...]:
@@ -154,6 +107,8 @@ class Code:
         self.may_fail = found is not None
         if found is not None:
             self.instructions, self.labels = found
+        both = loads_of_both(self.instructions, self.labels, self.width)
+        self.instructions, self.labels = both
         self.end = len(self.instructions)
         self.written = [results(i) for i in self.instructions]
         self.read = [sources(i) for i in self.instructions]

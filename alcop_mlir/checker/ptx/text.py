@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from alcop_mlir.checker.ptx.assertions import without_failures
 from alcop_mlir.checker.ptx.instructions import NAME, Instruction, split
+from alcop_mlir.checker.ptx.selected_loads import loads_of_both
 from alcop_mlir.errors import CertificateError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
@@ -76,6 +77,8 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     if less is not None:
         kernel.code, kernel.labels = less
         kernel.may_fail = True
+    task = kernel.code, kernel.labels, kernel.widths
+    kernel.code, kernel.labels = loads_of_both(*task)
     return kernel
 
 
