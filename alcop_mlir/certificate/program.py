@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from alcop_mlir.certificate.assertions import without_failures
-from alcop_mlir.certificate.operands import registers, results, sources
-from alcop_mlir.certificate.selected_loads import loads_of_both
+from alcop_mlir.certificate.code.assertions import without_failures
+from alcop_mlir.certificate.code.operands import registers, results, sources
+from alcop_mlir.certificate.code.selected_loads import loads_of_both
 from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,

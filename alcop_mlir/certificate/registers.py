@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from alcop_mlir.certificate import exact_arithmetic, linear, spread
-from alcop_mlir.certificate.assertions import NO_FAILURE
+from alcop_mlir.certificate.code.assertions import NO_FAILURE
 from alcop_mlir.certificate.comparisons import (
     COMPARISONS,
     UNSIGNED,

@@ -10,8 +10,8 @@ import pytest
 from placed_cases import assert_misplaced, verdict
 
 from alcop_mlir.certificate.api import certify
-from alcop_mlir.certificate.assertions import NO_FAILURE
 from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.code.assertions import NO_FAILURE
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.ptx.text import read_kernel
 from alcop_mlir.errors import CertificateError

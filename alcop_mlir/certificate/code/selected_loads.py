@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from alcop_mlir.certificate.operands import registers, results, sources
+from alcop_mlir.certificate.code.operands import registers, results, sources
 from alcop_mlir.runtime.emulator.ptx.syntax import Address, Instruction, Name
 
 _Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
