@@ -81,7 +81,7 @@ def check(
         except CertificateError as error:
             raise NotBoundedError(str(error)) from error
     if stated is not None:
-        states, other = _placed(given, kernel, stated, seen)
+        states, other = _placed(given, kernel, stated, seen, found.walk.skipped_loops)
         met |= states
         machine.assumed |= other.assumed
     if machine.assumed - {*given.assumes}:
@@ -94,15 +94,24 @@ def check(
 
 
 def _placed(
-    given: Certificate, kernel: Kernel, stated: Statement, seen: Seen | None
+    given: Certificate,
+    kernel: Kernel,
+    stated: Statement,
+    seen: Seen | None,
+    skipped: set[int],
 ) -> tuple[set[int], Machine]:
     """Which listed states are met where results are followed: with one state for all
     turns but the first, or where tags do not say what turns add, with each.
+
+    skipped: loops that the first walk did not go through, as threads leave them in
+             turns of their own: here they are, turn by turn
     """
+    unrolled = set[int]() if isinstance(stated, OpenStatement) else skipped
 
     def follow(heads: list[Head]) -> tuple[set[int], Machine]:
         machine = _machine(given, kernel)
-        return {*ListedStates(given, machine, heads, stated, seen).run()}, machine
+        states = ListedStates(given, machine, heads, stated, seen, unrolled)
+        return {*states.run()}, machine
 
     ways = [partial(follow, given.heads)]
     later = [one.of_later_turns() for one in given.heads]

@@ -10,6 +10,7 @@ the same terms, and facts that follow.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Set
 from copy import copy
 from typing import Any
 
@@ -55,6 +56,7 @@ class ListedStates:
             who may access them, is not, which another check does
     seen:   where sizes are open, or windows are moved, of which elements accesses are
     heads:  the listed states
+    unrolled: loops that are gone through turn by turn, as far as numbers lead
     """
 
     def __init__(
@@ -64,11 +66,12 @@ class ListedStates:
         heads: list[Head],
         placed: Statement | None = None,
         seen: Accesses | Gathers | None = None,
+        unrolled: Set[int] = frozenset(),
     ):
         self.given, self.machine, self.heads = given, machine, heads
         self.flow = Flow(machine.kernel)
         known = {n for head in given.heads for n in head.registers}
-        stops = {head.pc for head in given.heads} | self.flow.loops.keys()
+        stops = ({head.pc for head in given.heads} | self.flow.loops.keys()) - unrolled
         if isinstance(placed, OpenStatement):
             assert isinstance(seen, Accesses)
             machine.placing = OpenPlacing(machine, self.flow, placed, seen, stops)
@@ -98,7 +101,7 @@ class ListedStates:
     @property
     def ends(self) -> bool:
         """Whether all loops end."""
-        return self.is_bounded and not self.walk.has_skipped_loops
+        return self.is_bounded and not self.walk.skipped_loops
 
     def run(self) -> tuple[int, ...]:
         """Goes from the entry, and from each state that is met for the first time."""

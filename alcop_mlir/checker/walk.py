@@ -18,10 +18,14 @@ from alcop_mlir.errors import CertificateError, NotPlacedError
 
 _MOST_STEPS = 1 << 18  # of one way: beyond it something goes round without a head
 _MOST_WAYS = 1 << 12
+_MOST_NESTED = 64
 
 
 class Walk:
-    """Goes them; `arrive` takes what comes to one of the `stops`."""
+    """Goes them; `arrive` takes what comes to one of the `stops`.
+
+    skipped_loops: those that were not gone through, by their heads
+    """
 
     def __init__(
         self,
@@ -38,7 +42,8 @@ class Walk:
         self.matters = flow.matters(known, skips)
         if machine.placing is not None:
             self.matters = set(range(flow.end))
-        self.has_skipped_loops = False
+        self.skipped_loops: set[int] = set()
+        self._nested = 0
 
     def run(self, state: State) -> None:
         """From the state on; at a head it has been, its first step is a turn."""
@@ -196,8 +201,11 @@ class Walk:
         is_skipped = isinstance(value, Holds) and state.pc in self.skips
         if not is_skipped:
             value = self.settled(state, value)
-        if isinstance(value, np.ndarray) and is_equal(value):
-            self._go(state, target if value[0] & np.uint64(1) else state.pc + 1)
+        here = value
+        if isinstance(value, np.ndarray) and state.lanes is not None:
+            here = value[state.lanes]
+        if isinstance(here, np.ndarray) and is_equal(here):
+            self._go(state, target if here[0] & np.uint64(1) else state.pc + 1)
             return
         region = self.flow.region(block)
         if region.is_quiet and not isinstance(value, np.ndarray):
@@ -209,7 +217,7 @@ class Walk:
         state.previous, state.pc = block, region.join
 
     def _skip(self, state: State, region: Region) -> None:
-        self.has_skipped_loops |= region.has_loops
+        self.skipped_loops |= region.loops
         if self.machine.placing is not None:
             self.machine.placing.skipped(state, region)
         state.registers.update(dict.fromkeys(region.written))
@@ -224,6 +232,9 @@ class Walk:
             raise CertificateError("threads may part ways around a barrier")
         if not isinstance(value, np.ndarray) and not region.only_loads:
             raise CertificateError("it is not known which threads write")
+        self._nested += 1
+        if self._nested > _MOST_NESTED:
+            raise CertificateError("threads part ways too often")
         before, active, start = state.registers, state.lanes, state.pc
         known = state.data
         first = second = self.machine.every if active is None else active
@@ -239,7 +250,7 @@ class Walk:
             if self.machine.placing is not None:
                 own = {"registers": dict(known.registers), "told": dict(known.told)}
                 state.data = replace(state.data, **own)
-            if not self._arm(state, region.join):
+            if lanes.any() and not self._arm(state, region.join):
                 if not region.is_quiet:
                     raise CertificateError("a loop that only some threads run")
                 state.registers = dict(before)
@@ -260,13 +271,15 @@ class Walk:
             values = state.registers.get(name), other.get(name)
             state.registers[name] = self.machine.interned(either(mask, *values))
         state.lanes = active
+        self._nested -= 1
 
     def _arm(self, state: State, join: int) -> bool:
         for _ in range(_MOST_STEPS):
             if state.pc == join:
                 return True
             is_end = self.flow.code[state.pc].parts[0] in ENDS
-            if is_end or state.pc in self.flow.loops:
+            is_loop = state.pc in self.flow.loops and state.pc in self.stops
+            if is_end or is_loop:
                 return False
             self._step(state)
         return False

@@ -257,7 +257,7 @@ class OpenPlacing(Placing):
         inside = self.flow.inside(block)
         passed = {b: p for b, p in state.data.via.items() if b not in inside}
         state.data.via = {**passed, -1: -1}
-        if region.has_loops or any(i.parts[0] in _STOPS for i in region.code):
+        if region.loops or any(i.parts[0] in _STOPS for i in region.code):
             super().skipped(state, region)
             return
         first = block if state.lanes is None else self.apart

@@ -234,7 +234,7 @@ class Placing:
 
     def unknown(self, state: State, ins: Instruction) -> None:
         """An instruction of which it is not known who executes it."""
-        self.skipped(state, Region(0, [ins], False))
+        self.skipped(state, Region(0, [ins], frozenset()))
 
     def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
         """Behind two arms."""

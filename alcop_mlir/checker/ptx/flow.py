@@ -25,11 +25,14 @@ _CALLS = ("call", "brx")
 
 @dataclass(frozen=True)
 class Region:
-    """What is between a branch and the first block that all of its ways go through."""
+    """What is between a branch and the first block that all of its ways go through.
+
+    loops: heads of loops in it
+    """
 
     join: int
     code: list[Instruction]
-    has_loops: bool
+    loops: frozenset[int]
 
     @cached_property
     def is_quiet(self) -> bool:
@@ -198,8 +201,8 @@ class Flow:
             found = self.inside(block)
             join = self._joins[block]
             code = [i for one in found for i in self.code[one : self.stop[one]]]
-            has_loops = not self.loops.keys().isdisjoint(found)
-            self._regions[block] = Region(join, code, has_loops)
+            loops = frozenset(self.loops.keys() & found)
+            self._regions[block] = Region(join, code, loops)
         return self._regions[block]
 
     def _all_joins(self) -> dict[int, int]:
