@@ -192,6 +192,8 @@ class Classes:
             not isinstance(value, np.ndarray) and fresh in symbols_of(value)
         )
         found = self._made(ins, lanes) if is_open and len(ins.results) == 1 else None
+        if found is None and value is None and self._is_all(lanes):
+            value = self._of_these_threads(ins)
         for name in (*ins.results, fresh):
             told.pop(name, None)
         if found is None:
@@ -208,6 +210,23 @@ class Classes:
             each, rest = np.divmod(own.view(np.int64), factor)
             if not rest.any():
                 told[fresh] = each.view(np.uint64)
+        return value
+
+    def _of_these_threads(self, ins: Instruction) -> Value:
+        """A result, where operands are a number of the block plus one of the thread in
+        the threads that go this way, if not in all.
+        """
+        state = self.machine.state
+        if state.lanes is None:
+            return None
+        told, before = state.data.told, state.registers
+        names = [n for n in ins.reads if n in told and before.get(n) is None]
+        own = {n: self._parted(told[n], self._width(n), state) for n in names}
+        if not own or None in own.values():
+            return None
+        state.registers = {**before, **own}
+        value = self.machine.result(ins)
+        state.registers = before
         return value
 
     def _is_all(self, lanes: np.ndarray) -> bool:

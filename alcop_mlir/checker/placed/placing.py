@@ -43,7 +43,7 @@ from alcop_mlir.checker.placed.tags import (
     nothing,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
-from alcop_mlir.checker.placed.turns import bounds, counted, turn_of
+from alcop_mlir.checker.placed.turns import bounds, counted, limits, turn_of
 from alcop_mlir.checker.ptx.flow import (
     Flow,
     Region,
@@ -87,6 +87,7 @@ class Placing:
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
         self.live = live(flow)
+        self.turns = {f"n{head}" for head in flow.loops}
         self.counters = {head: counters(flow, head) for head in flow.loops}
         self.carriers = carriers(flow)
 
@@ -115,8 +116,7 @@ class Placing:
         elif first == "cp" and ins.is_access:
             self.moves.copied(ins, lanes)
         elif ins.results:
-            turns = self.machine.state.turns.items()
-            self.book.turns = {f"n{h}": terms.number(t) for h, t in turns}
+            self.book.turns = self._known_turns()
             if first == "mma":
                 found: list[Tags | None] = [
                     *self.tiles.multiplied(ins, self.book.turns)
@@ -128,6 +128,16 @@ class Placing:
                 names = (ins.operands[0].split("|")[0].strip(),)
             for name, tags in zip(names, found, strict=False):
                 self._set(name, tags, lanes)
+
+    def _known_turns(self) -> dict[str, Term]:
+        """Turns whose number is known, or is the only one that is told."""
+        state = self.machine.state
+        found = {f"n{head}": terms.number(turn) for head, turn in state.turns.items()}
+        for name in self.turns & state.data.told.keys():
+            numbers = state.data.told[name]
+            if numbers.size == 1:
+                found[name] = terms.number(int(numbers.flat[0]))
+        return found
 
     def _set(self, name: str, tags: Tags | None, lanes: np.ndarray) -> None:
         registers = self.machine.state.data.registers
@@ -270,18 +280,20 @@ class Placing:
         names = [n for n in data.registers if n in live]
         every = [data.shared, *(data.registers[n] for n in names)]
         every = self.book.renamed(every, values, lost)
-        if is_back and pc in state.turns:
-            every = self.book.in_turn(every, f"n{pc}", state.turns[pc] + 1)
+        turn = turn_of(f"n{pc}", state.turns.get(pc), state.facts)
+        if is_back and turn is not None:
+            every = self.book.in_turn(every, f"n{pc}", turn + 1)
         shared, *rest = every
         registers = dict(zip(names, rest, strict=True))
         body = self.flow.loops.get(pc, set())
         changed = {n for b in body for i in self._code(b) for n in i.results}
-        same = live - changed
+        same, outer = live - changed, self._outer(state)
+        is_outer = any(data.told[name].shape[3] > 1 for name in outer)
         told = {
             name: numbers
             for name, numbers in data.told.items()
-            if name in same or self._is_made_outside(name, body)
-            if numbers.shape[3] == 1
+            if name in same | outer or self._is_made_outside(name, body)
+            if numbers.shape[3] == 1 or is_outer
         }
         kept = {
             name: value
@@ -300,6 +312,12 @@ class Placing:
             bounds=known,
             told=told,
         )
+
+    def _outer(self, state: State) -> set[str]:
+        """Turns of loops around this place of which numbers are told."""
+        loops, pc = self.flow.loops, state.pc
+        around = {f"n{h}" for h, body in loops.items() if pc in body and h != pc}
+        return around & state.data.told.keys()
 
     def _counters(
         self, state: State, is_back: bool, live: set[str]
@@ -349,11 +367,14 @@ class Placing:
             equal: Term = {f"n{head}": 1, "": -turn}
             state.facts += [equal, terms.negative(equal)]
             told[f"n{head}"] = numbered([turn])
-        turn = f"n{state.pc}"
-        last = min([f[""] // -f[turn] for f in state.data.bounds], default=_MOST_TURNS)
-        if state.pc not in state.turns and 0 <= last < _MOST_TURNS:
-            told[turn] = numbered(range(last + 1))
+        for name in self._outer(state) - {f"n{head}" for head in state.turns}:
+            low, high = int(told[name].min()), int(told[name].max())
+            state.facts += [{name: 1, "": -low}, {name: -1, "": high}]
         state.facts += state.data.bounds
+        turn = f"n{state.pc}"
+        first, last = limits(turn, state.facts)
+        if state.pc not in state.turns and last is not None and last < _MOST_TURNS:
+            told[turn] = numbered(range(first, max(first, last) + 1))
         state.data.given = list(state.facts)
         told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
 
@@ -361,8 +382,9 @@ class Placing:
         return self.flow.code[block : self.flow.stop[block]]
 
     def key(self, state: State) -> bytes:
-        """Which blocks are here."""
-        return state.data.blocks.tobytes()
+        """Which blocks are here, and in which turns of loops around."""
+        turns = [state.data.told[name] for name in sorted(self._outer(state))]
+        return b"".join(n.tobytes() for n in (state.data.blocks, *turns))
 
     def matches(self, number: int, state: State) -> bool:
         """Whether tags are those of a listed state: those that came first."""

@@ -64,8 +64,12 @@ def _names(fact: Term) -> set[str]:
 
 def turn_of(name: str, known: int | None, facts: list[Term]) -> int | None:
     """The number of a turn, where facts tell."""
-    if known is not None:
-        return known
+    low, high = limits(name, facts)
+    return known if known is not None else low if low == high else None
+
+
+def limits(name: str, facts: list[Term]) -> tuple[int, int | None]:
+    """The least and the largest number of a turn, as facts about it alone say."""
     low, high = 0, None
     for fact in facts:
         if _names(fact) != {name}:
@@ -76,4 +80,4 @@ def turn_of(name: str, known: int | None, facts: list[Term]) -> int | None:
         else:
             most = rest // -factor
             high = most if high is None else min(high, most)
-    return low if low == high else None
+    return low, high
