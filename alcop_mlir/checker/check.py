@@ -20,6 +20,7 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.registers import SAME_STORES
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.open_accesses import Accesses
+from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.text import Kernel, read_kernel
 from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
 
@@ -60,7 +61,8 @@ def check(
     machine = _machine(given, kernel)
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
-    found = ListedStates(given, machine, given.heads)
+    flow = Flow(kernel)
+    found = ListedStates(given, machine, flow, given.heads)
     met = {*found.run()}
     stated = given.placed
     seen: Seen | None = None
@@ -73,7 +75,7 @@ def check(
             raise NotPlacedError("not all threads are gone through one by one")
         seen = Gathers(stated, given.answers)
     if given.bounds is not None:
-        task = (kernel, found.flow, given.threads, given.bounds, given.answers)
+        task = (kernel, flow, given.threads, given.bounds, given.answers)
         try:
             machine.assumed.update([NO_WRAP] if check_bounds(*task, seen) else [])
         except NotPlacedError:
@@ -81,7 +83,8 @@ def check(
         except CertificateError as error:
             raise NotBoundedError(str(error)) from error
     if stated is not None:
-        states, other = _placed(given, kernel, stated, seen, found.walk.skipped_loops)
+        task = (given, kernel, flow, stated, seen, found.walk.skipped_loops)
+        states, other = _placed(*task)
         met |= states
         machine.assumed |= other.assumed
     if machine.assumed - {*given.assumes}:
@@ -96,6 +99,7 @@ def check(
 def _placed(
     given: Certificate,
     kernel: Kernel,
+    flow: Flow,
     stated: Statement,
     seen: Seen | None,
     skipped: set[int],
@@ -110,7 +114,7 @@ def _placed(
 
     def follow(heads: list[Head]) -> tuple[set[int], Machine]:
         machine = _machine(given, kernel)
-        states = ListedStates(given, machine, heads, stated, seen, unrolled)
+        states = ListedStates(given, machine, flow, heads, stated, seen, unrolled)
         return {*states.run()}, machine
 
     ways = [partial(follow, given.heads)]

@@ -63,13 +63,13 @@ class ListedStates:
         self,
         given: Certificate,
         machine: Machine,
+        flow: Flow,
         heads: list[Head],
         placed: Statement | None = None,
         seen: Accesses | Gathers | None = None,
         unrolled: Set[int] = frozenset(),
     ):
-        self.given, self.machine, self.heads = given, machine, heads
-        self.flow = Flow(machine.kernel)
+        self.given, self.machine, self.flow, self.heads = given, machine, flow, heads
         known = {n for head in given.heads for n in head.registers}
         stops = ({head.pc for head in given.heads} | self.flow.loops.keys()) - unrolled
         if isinstance(placed, OpenStatement):

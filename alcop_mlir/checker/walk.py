@@ -39,9 +39,9 @@ class Walk:
         self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
         self.stops = stops
         self.pending: list[State] = []
-        self.matters = flow.matters(known, skips)
-        if machine.placing is not None:
-            self.matters = set(range(flow.end))
+        self.matters = set(range(flow.end))
+        if machine.placing is None:
+            self.matters = flow.matters(known, skips)
         self.skipped_loops: set[int] = set()
         self._nested = 0
 
@@ -60,11 +60,15 @@ class Walk:
         is_first = state is start and state.pc != 0
         if state.cases != self.machine.cases and self.machine.placing is not None:
             self.machine = self.machine.placing.cases.machine_of(state)
+        blocks, is_here = None, True
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
                 self._end(state)
                 return
-            if state.pc > self.flow.end or not state.data.blocks.any():
+            if state.data.blocks is not blocks:
+                blocks = state.data.blocks
+                is_here = bool(blocks.any())
+            if state.pc > self.flow.end or not is_here:
                 return
             if state.pc in self.stops and not is_first:
                 self.arrive(state)
@@ -266,7 +270,7 @@ class Walk:
             state.cells.join()
         state.registers, other = found
         if self.machine.placing is not None:
-            state.data = self.machine.placing.joined(mask, *arms)
+            state.data = self.machine.placing.joined(mask, arms, region.written)
         for name in region.written | self.machine.forgotten:
             values = state.registers.get(name), other.get(name)
             state.registers[name] = self.machine.interned(either(mask, *values))

@@ -148,7 +148,7 @@ class EveryThread:
         masks = [self.active]
         if len(following) > 1:
             test = self._guard(ins)
-            if (self.active & ~test.known).any():
+            if self._is_unknown(test):
                 raise CertificateError(ins.told("nobody knows who goes on"))
             holds = (test.lanes != 0) ^ (ins.parts[0] in ENDS)
             masks = [self.active & holds, self.active & ~holds]
@@ -157,7 +157,7 @@ class EveryThread:
         in_step = len(going) == 1 and not self.waiting
         for one, mask in going:
             self._spend(mask)
-            self.waiting[one] = mask | self.waiting.get(one, _NO)
+            self.waiting[one] = _simplest(mask | self.waiting.get(one, _NO))
             if one in self.flow.loops:
                 self._turn(one, block in self.flow.loops[one], in_step)
 
@@ -186,12 +186,19 @@ class EveryThread:
             return Number(_same(1), _PLAIN, _ALL)
         return self.value("!" * ins.is_negated + ins.guard, 1)
 
+    def _is_unknown(self, test: Number) -> bool:
+        """Whether it is not known in all threads that are here."""
+        return test.known is not _ALL and bool((self.active & ~test.known).any())
+
     def _write(self, ins: Instruction, name: str, value: Number) -> None:
         self._spend(value.lanes)
         test, old = self._guard(ins), self.held.get(name, _NOTHING)
-        here = self.active & (test.lanes != 0)
-        if (self.active & ~test.known).any():
+        here = self.active & (test.lanes != 0) if ins.guard else self.active
+        if self._is_unknown(test):
             here, value = self.active, _NOTHING
+        if here is _ALL or here.all():
+            self.held[name] = value
+            return
         self.held[name] = Number(
             np.where(here, value.lanes, old.lanes),
             _base(here, value, old),
@@ -207,14 +214,15 @@ class EveryThread:
         v = [self.value(one, width) for one in ins.operands[1:]]
         known, base = _ALL, _PLAIN
         for one in v:
-            known = known & one.known
+            known = known if one.known is _ALL else known & one.known
         if name in ("mov", "cvta") and len(v) == 1:
             return v[0]
         if name == "selp":
             first = v[2].lanes != 0
             lanes = np.where(first, v[0].lanes, v[1].lanes)
             return Number(lanes, _base(first, v[0], v[1]), known)
-        moved = [place for place, one in enumerate(v) if one.base.any()]
+        based = (one.base is not _PLAIN and one.base.any() for one in v)
+        moved = [place for place, is_based in enumerate(based) if is_based]
         if moved:
             if own != 64 or (name, *moved) not in _MOVES:
                 return _NOTHING
@@ -244,18 +252,29 @@ class EveryThread:
         self._spend(runs)
         address = _NOTHING if place is None else self.value(place[1], 64)
         is_one = address.known & (address.base > 0)
-        if place is None or (runs & ~is_one).any():
+        if place is None or not (is_one.all() or (is_one | ~runs).all()):
             raise CertificateError(ins.told("its address is not known"))
         offset = address.lanes.view(np.int64) + step_of(place)
         room = self.room[address.base] - size
+        if offset.min() < 0 or offset.max() > room.min():
+            self._check_inside(ins, address, runs, offset, room)
+        lanes = self.active & ((test.lanes != 0) | ~test.known)
+        if self.also is not None and lanes.any():
+            self.also.see(pc, ins, self._access(pc, test, address, offset, size, lanes))
+
+    def _check_inside(
+        self,
+        ins: Instruction,
+        address: Number,
+        runs: np.ndarray,
+        offset: np.ndarray,
+        room: np.ndarray,
+    ) -> None:
         outside = runs & ((offset < 0) | (offset > room))
         if outside.any():
             side = "before" if (outside & (offset < 0)).any() else "behind"
             name = self.arrays[int(np.where(outside, address.base, 0).max()) - 1]
             raise CertificateError(ins.told(f"it may be {side} the array of {name}"))
-        lanes = self.active & ((test.lanes != 0) | ~test.known)
-        if self.also is not None and lanes.any():
-            self.also.see(pc, ins, self._access(pc, test, address, offset, size, lanes))
 
     def _access(
         self,
@@ -269,7 +288,7 @@ class EveryThread:
         """What all threads access, if it is known, and of one array."""
         base = np.unique(np.where(lanes, address.base, 0))
         base = base[base > 0]
-        is_known = not (self.active & ~test.known).any()
+        is_known = not self._is_unknown(test)
         if not is_known or (lanes & ~address.known).any() or len(base) != 1:
             return None
         block, loops = self.flow.block[pc], self.flow.loops.items()
@@ -312,6 +331,10 @@ def _number(value: Polynomial) -> int:
     if any(names for _, names in value):
         raise CertificateError("a size is not known")
     return sum(factor for factor, _ in value)
+
+
+def _simplest(mask: np.ndarray) -> np.ndarray:
+    return _ALL if mask.all() else mask
 
 
 def _same(number: int) -> np.ndarray:

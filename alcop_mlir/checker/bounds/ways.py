@@ -22,7 +22,7 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Division, Term
 from alcop_mlir.checker.machine import arithmetic, predicates
 from alcop_mlir.checker.machine.arithmetic import Holds, Same, Value
-from alcop_mlir.checker.ptx.flow import Flow, live
+from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
 from alcop_mlir.errors import CertificateError
 
@@ -56,7 +56,7 @@ class Ways:
         self.assumes_no_wrap = False
         self.pointers = {f".{name}" for name in thread.given.arrays}
         self.order = [b for b in reversed(flow.reached) if b != flow.end]
-        self.live = live(flow)
+        self.live = flow.live
         self.changed = {
             head: {
                 name

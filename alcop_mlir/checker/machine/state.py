@@ -73,8 +73,10 @@ class Results(Protocol):
         """What is not gone through."""
         ...
 
-    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
-        """Behind two arms."""
+    def joined(
+        self, mask: np.ndarray | None, arms: list[State], written: set[str]
+    ) -> Held:
+        """Behind two arms, that write these registers."""
         ...
 
     def turned(self, state: State, is_back: bool) -> None:

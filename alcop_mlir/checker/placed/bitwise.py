@@ -39,6 +39,8 @@ def combined(
     count = size // book.grain
     if moved.number.shape[1] % count:
         return None
+    if is_moved.all() and (moved.number != ZERO).all():
+        return moved
     parts = [book.whole(tags, size) for tags in (one, other)]
     found = book.packed(joined(book, parts), size)
     each = (len(moved.number), -1, count)

@@ -131,9 +131,11 @@ class OpenPlacing(Placing):
             via[state.pc] = -1 if is_several else state.previous
         state.data.via = via
 
-    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
+    def joined(
+        self, mask: np.ndarray | None, arms: list[State], written: set[str]
+    ) -> Held:
         """Behind two arms."""
-        found = super().joined(mask, one, other)
+        found, (one, other) = super().joined(mask, arms, written), arms
         mine = one.data.via.items() & other.data.via.items()
         return replace(found, via={**dict(mine), -1: -1})
 

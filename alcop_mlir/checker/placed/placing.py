@@ -44,14 +44,7 @@ from alcop_mlir.checker.placed.tags import (
 )
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.placed.turns import bounds, counted, limits, turn_of
-from alcop_mlir.checker.ptx.flow import (
-    Flow,
-    Region,
-    carriers,
-    counters,
-    live,
-    numbers,
-)
+from alcop_mlir.checker.ptx.flow import Flow, Region, counters, numbers
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
@@ -86,10 +79,10 @@ class Placing:
         self.tiles = Tiles(self.moves)
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
-        self.live = live(flow)
+        self.live = flow.live
         self.turns = {f"n{head}" for head in flow.loops}
         self.counters = {head: counters(flow, head) for head in flow.loops}
-        self.carriers = carriers(flow)
+        self.carriers = flow.carriers
 
     def start(self) -> Held:
         """Of the entry."""
@@ -246,11 +239,14 @@ class Placing:
         """An instruction of which it is not known who executes it."""
         self.skipped(state, Region(0, [ins], frozenset()))
 
-    def joined(self, mask: np.ndarray | None, one: State, other: State) -> Held:
-        """Behind two arms."""
+    def joined(
+        self, mask: np.ndarray | None, arms: list[State], written: set[str]
+    ) -> Held:
+        """Behind two arms, that write these registers."""
+        one, other = arms
         a, b = one.data, other.data
-        found = {n: t for n, t in a.registers.items() if b.registers.get(n) is t}
-        for name in (a.registers.keys() | b.registers.keys()) - found.keys():
+        found = dict(b.registers)
+        for name in written & (a.registers.keys() | b.registers.keys()):
             first, second = a.registers.get(name), b.registers.get(name)
             width = (first or second or NO_TAGS).number.shape[1]
             first = first or self.moves.of_number(one.registers.get(name), width)

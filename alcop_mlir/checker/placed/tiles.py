@@ -83,13 +83,24 @@ class Tiles:
         self._same: dict[bytes, np.ndarray] = {}
         self._alongs: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
-        self._uniform: dict[int, int] = {}  # of arrays that `_numbers` keeps
+        # Of arrays that `_numbers` keeps: the number, and where (None: everywhere).
+        self._uniform: dict[int, tuple[int, np.ndarray | None]] = {}
+        self._decoded: dict[Instruction, tuple[int, int, int]] = {}
         lane = np.arange(moves.threads) % WARP
         self._group, self._place = lane // 4, lane % 4
         self._warp = np.arange(moves.threads) // WARP
 
     def multiplied(self, ins: Instruction, turns: dict[str, Term]) -> list[Tags]:
         """What `mma.sync` leaves; Misplaced where it adds what it should not."""
+        if ins not in self._decoded:
+            self._decoded[ins] = self._sizes(ins)
+        out, size, depth = self._decoded[ins]
+        a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
+        b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
+        return self._summed(ins, a, b, out, turns)
+
+    def _sizes(self, ins: Instruction) -> tuple[int, int, int]:
+        """Bytes of a result and of an operand, and how many of these it adds."""
         found = next(filter(None, map(_SHAPE.fullmatch, ins.parts)), None)
         types = [type_bytes(p) for p in ins.parts[-4:]]
         is_plain = {"row", "col"} <= set(ins.parts) and "sp" not in ins.parts
@@ -99,9 +110,7 @@ class Tiles:
         depth = int(found[1])
         if size != other or out != start or self.moves.threads % WARP:
             raise Misplaced("not modelled")
-        a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
-        b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
-        return self._summed(ins, a, b, out, turns)
+        return out, size, depth
 
     def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
@@ -321,8 +330,9 @@ class Tiles:
         """
         size, term = of.size, of.term
         (place, known), tags = places, self.moves.operand(name, 4)
-        number, is_term = self._uniform.get(id(tags.number)), self.book.origins.is_same
-        if number is None or known is not None:
+        number, where = self._uniform.get(id(tags.number), (UNKNOWN, None))
+        is_term = self.book.origins.is_same
+        if number == UNKNOWN or (where is not None and where is not known):
             numbers = tags.number if known is None else tags.number[known]
             if not numbers.size:
                 return None
@@ -358,17 +368,20 @@ class Tiles:
 
     def _tags(self, number: int, places: _Places) -> Tags:
         place, known = places
-        if known is not None:
-            return Tags(np.where(known, number, UNKNOWN).astype(np.int32), place)
-        key = number, place.shape
+        key = number, place.shape, id(known)  # which `_places` keeps
         if key not in self._numbers:
-            self._numbers[key] = np.full(place.shape, number, np.int32)
-            self._uniform[id(self._numbers[key])] = number
+            found = np.full(place.shape, number, np.int32)
+            if known is not None:
+                found[~known] = UNKNOWN
+            self._numbers[key] = found
+            self._uniform[id(found)] = number, known
         return Tags(self._numbers[key], place)
 
 
 def _is_equal(one: np.ndarray, other: np.ndarray, where: np.ndarray | None) -> bool:
     """Whether two are the same where they are looked at; None: everywhere."""
-    if one is other or where is None:
-        return one is other or np.array_equal(one, other)
+    if one is other:
+        return True
+    if where is None:
+        return np.array_equal(one, other)
     return not (where & (one != other)).any()

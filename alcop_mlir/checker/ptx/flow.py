@@ -77,6 +77,16 @@ class Flow:
         self._regions: dict[int, Region] = {}
         self._joins: dict[int, int] = {}
 
+    @cached_property
+    def carriers(self) -> set[str]:
+        """See `carriers`."""
+        return carriers(self)
+
+    @cached_property
+    def live(self) -> dict[int, set[str]]:
+        """See `live`."""
+        return live(self)
+
     def target(self, ins: Instruction) -> int:
         """Where a branch goes."""
         name = ins.operands[0]
@@ -256,7 +266,7 @@ def numbers(flow: Flow) -> frozenset[str]:
     """Registers that hold nothing of memory; none where that decides what runs, or
     other instructions than loads may read it.
     """
-    carried = carriers(flow)
+    carried = flow.carriers
     if any(i.guard.lstrip("!") in carried for i in flow.code if i.guard):
         return frozenset()
     for ins in flow.code:
