@@ -14,9 +14,9 @@ from alcop_mlir.checker.form.statement import read_statement
 from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.blocks import numbered, restrict, turns_of
 from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.tags import Book
+from alcop_mlir.checker.placed.told import numbered, restrict, turns_of
 from alcop_mlir.checker.ptx.flow import Flow, counters
 from alcop_mlir.checker.ptx.text import read_kernel
 

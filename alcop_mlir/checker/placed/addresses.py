@@ -10,10 +10,11 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.arithmetic import Mixed, Unknown, Value
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.machine.mixed import mixed
-from alcop_mlir.checker.placed.blocks import Blocks, NotKnown
+from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, is_turn
+from alcop_mlir.checker.placed.told import NotKnown
 from alcop_mlir.checker.ptx.instructions import PLACE, integer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ own, on which the guard is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,14 @@ from alcop_mlir.checker.machine.arithmetic import (
 from alcop_mlir.checker.machine.mixed import simplest
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.tags import Origins, is_turn
+from alcop_mlir.checker.placed.tags import Origins
+from alcop_mlir.checker.placed.told import (
+    MOST_CLASSES,
+    NotKnown,
+    of_all_turns,
+    restrict,
+    turns_of,
+)
 from alcop_mlir.checker.ptx.instructions import Instruction, source_size
 
 if TYPE_CHECKING:
@@ -37,12 +44,7 @@ if TYPE_CHECKING:
 
 Numbers = Mapping[str, np.ndarray]  # of registers, and of symbols
 _MOST = 1 << 24  # of one array
-_MOST_CLASSES = 64
 _ONE = (1, 1, 1, 1, 1)
-
-
-class NotKnown(Exception):
-    """Blocks and threads do not decide it."""
 
 
 class Blocks:
@@ -140,7 +142,7 @@ class Blocks:
         each = np.array(which).reshape(numbers.shape[:3])
         places = np.broadcast_to(each, self.grid)
         here = np.unique(places[within])
-        if len(here) > _MOST_CLASSES:
+        if len(here) > MOST_CLASSES:
             raise NotKnown
         found = []
         for one in here.tolist():
@@ -149,24 +151,10 @@ class Blocks:
         return found
 
 
-def of_all_turns(numbers: np.ndarray) -> np.ndarray:
-    """Without the turns, where numbers are the same in all."""
-    one = numbers[:, :, :, :1]
-    return one if (numbers == one).all() else numbers
-
-
 def _at(blocks: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Where an array along blocks is in the first of these, in the first turn."""
     place = np.unravel_index(int(blocks.argmax()), blocks.shape)
     return (*(min(int(n), m - 1) for n, m in zip(place, shape, strict=False)), 0)
-
-
-def turns_of(numbers: np.ndarray) -> list[np.ndarray]:
-    """Turns in which numbers are the same; raises NotKnown where there are many."""
-    each = [numbers[:, :, :, n].tobytes() for n in range(numbers.shape[3])]
-    if len({*each}) > _MOST_CLASSES:
-        raise NotKnown
-    return [np.array([e == one for e in each]) for one in dict.fromkeys(each)]
 
 
 class Classes:
@@ -371,26 +359,6 @@ class Classes:
         state.data.blocks = state.data.blocks & np.any(found, axis=3)[..., 0]
         if found.shape[:3] == (1, 1, 1) and found.any():
             restrict(state, found[0, 0, 0, :, 0])
-
-
-def numbered(turns: Sequence[int]) -> np.ndarray:
-    """Numbers of turns."""
-    return np.array(turns, np.uint64).reshape(1, 1, 1, -1, 1)
-
-
-def restrict(state: State, turns: np.ndarray) -> None:
-    """Only these turns go on."""
-    told = state.data.told
-    if turns.all():
-        return
-    (turn,) = (n for n in told if is_turn(n) and told[n].shape[3] > 1)
-    for name, numbers in told.items():
-        if numbers.shape[3] > 1:
-            told[name] = of_all_turns(numbers[:, :, :, turns])
-    low, high = int(told[turn].min()), int(told[turn].max())
-    facts: list[Term] = [{turn: 1, "": -low}, {turn: -1, "": high}]
-    state.facts += facts
-    state.data.given += facts
 
 
 def _factor(value: Value, fresh: str) -> int:

@@ -15,14 +15,14 @@ import numpy as np
 from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Term
-from alcop_mlir.checker.machine.arithmetic import Mixed, Unknown, Value
+from alcop_mlir.checker.machine.arithmetic import Unknown, Value
 from alcop_mlir.checker.machine.held import NO_TAGS, Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
-from alcop_mlir.checker.machine.mixed import is_same as is_same_mixed
+from alcop_mlir.checker.machine.mixed import is_same_value
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
-from alcop_mlir.checker.placed.blocks import Classes, numbered
+from alcop_mlir.checker.placed.blocks import Classes
 from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.chains import kept
 from alcop_mlir.checker.placed.cover import Cover
@@ -43,12 +43,18 @@ from alcop_mlir.checker.placed.tags import (
     nothing,
 )
 from alcop_mlir.checker.placed.tiles import Tiles
-from alcop_mlir.checker.placed.turns import bounds, counted, limits, turn_of
+from alcop_mlir.checker.placed.turns import (
+    around,
+    bounds,
+    counted,
+    known,
+    pin,
+    turn_of,
+)
 from alcop_mlir.checker.ptx.flow import Flow, Region, counters, numbers
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
-_MOST_TURNS = 1 << 12
 _WRITES = ("st", "red", "atom", "stmatrix")
 
 
@@ -80,7 +86,6 @@ class Placing:
         self.first: dict[tuple[int, bytes], Held] = {}
         self.cover = Cover(self.book)
         self.live = flow.live
-        self.turns = {f"n{head}" for head in flow.loops}
         self.counters = {head: counters(flow, head) for head in flow.loops}
         self.carriers = flow.carriers
 
@@ -109,7 +114,7 @@ class Placing:
         elif first == "cp" and ins.is_access:
             self.moves.copied(ins, lanes)
         elif ins.results:
-            self.book.turns = self._known_turns()
+            self.book.turns = known(self.machine.state, self.flow.loops)
             if first == "mma":
                 found: list[Tags | None] = [
                     *self.tiles.multiplied(ins, self.book.turns)
@@ -121,16 +126,6 @@ class Placing:
                 names = (ins.operands[0].split("|")[0].strip(),)
             for name, tags in zip(names, found, strict=False):
                 self._set(name, tags, lanes)
-
-    def _known_turns(self) -> dict[str, Term]:
-        """Turns whose number is known, or is the only one that is told."""
-        state = self.machine.state
-        found = {f"n{head}": terms.number(turn) for head, turn in state.turns.items()}
-        for name in self.turns & state.data.told.keys():
-            numbers = state.data.told[name]
-            if numbers.size == 1:
-                found[name] = terms.number(int(numbers.flat[0]))
-        return found
 
     def _set(self, name: str, tags: Tags | None, lanes: np.ndarray) -> None:
         registers = self.machine.state.data.registers
@@ -283,7 +278,7 @@ class Placing:
         registers = dict(zip(names, rest, strict=True))
         body = self.flow.loops.get(pc, set())
         changed = {n for b in body for i in self._code(b) for n in i.results}
-        same, outer = live - changed, self._outer(state)
+        same, outer = live - changed, around(state, self.flow.loops)
         is_outer = any(data.told[name].shape[3] > 1 for name in outer)
         told = {
             name: numbers
@@ -308,12 +303,6 @@ class Placing:
             bounds=known,
             told=told,
         )
-
-    def _outer(self, state: State) -> set[str]:
-        """Turns of loops around this place of which numbers are told."""
-        loops, pc = self.flow.loops, state.pc
-        around = {f"n{h}" for h, body in loops.items() if pc in body and h != pc}
-        return around & state.data.told.keys()
 
     def _counters(
         self, state: State, is_back: bool, live: set[str]
@@ -358,29 +347,16 @@ class Placing:
 
     def pinned(self, state: State) -> None:
         """A listed state knows its turn too, and bounds of that."""
-        told = state.data.told
-        for head, turn in state.turns.items():
-            equal: Term = {f"n{head}": 1, "": -turn}
-            state.facts += [equal, terms.negative(equal)]
-            told[f"n{head}"] = numbered([turn])
-        for name in self._outer(state) - {f"n{head}" for head in state.turns}:
-            low, high = int(told[name].min()), int(told[name].max())
-            state.facts += [{name: 1, "": -low}, {name: -1, "": high}]
-        state.facts += state.data.bounds
-        turn = f"n{state.pc}"
-        first, last = limits(turn, state.facts)
-        if state.pc not in state.turns and last is not None and last < _MOST_TURNS:
-            told[turn] = numbered(range(first, max(first, last) + 1))
-        state.data.given = list(state.facts)
-        told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
+        pin(state, self.flow.loops)
 
     def _code(self, block: int) -> list[Instruction]:
         return self.flow.code[block : self.flow.stop[block]]
 
     def key(self, state: State) -> bytes:
         """Which blocks are here, and in which turns of loops around."""
-        turns = [state.data.told[name] for name in sorted(self._outer(state))]
-        return b"".join(n.tobytes() for n in (state.data.blocks, *turns))
+        turns = sorted(around(state, self.flow.loops))
+        every = (state.data.blocks, *(state.data.told[name] for name in turns))
+        return b"".join(one.tobytes() for one in every)
 
     def matches(self, number: int, state: State) -> bool:
         """Whether tags are those of a listed state: those that came first."""
@@ -398,7 +374,7 @@ class Placing:
             return False
         if data.registers.keys() != first.registers.keys() or data.turns != first.turns:
             return False
-        if not all(_is_same_value(v, data.kept.get(n)) for n, v in first.kept.items()):
+        if not all(is_same_value(v, data.kept.get(n)) for n, v in first.kept.items()):
             return False
         ahead: dict[str, Term] = {f"n{state.pc}": {f"n{state.pc}": 1, "": 1}}
         follows = self.machine.facts.follows
@@ -419,11 +395,3 @@ class Placing:
             self.cover.check()
         except Misplaced as error:
             raise NotPlacedError(f"{error}") from None
-
-
-def _is_same_value(one: Value, other: Value) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)  # type: ignore[arg-type]
-    if isinstance(one, Mixed) and isinstance(other, Mixed):
-        return is_same_mixed(one, other)
-    return one == other

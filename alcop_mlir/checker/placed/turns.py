@@ -12,10 +12,12 @@ from alcop_mlir.checker.machine.arithmetic import Same, Unknown, Value
 from alcop_mlir.checker.machine.mixed import mixed, replaced, total
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
+from alcop_mlir.checker.placed.told import numbered
 
 if TYPE_CHECKING:
     from alcop_mlir.checker.machine.machine import Machine
 
+_MOST_TURNS = 1 << 12
 _ANY = 1 << 100  # of a counter: its number counts modulo the width of its register
 
 
@@ -56,6 +58,40 @@ def bounds(state: State) -> list[Term]:
         if _names(fact) == {name} and fact[name] < 0
         if not any(fact is one for one in state.data.given)
     ]
+
+
+def around(state: State, loops: Mapping[int, set[int]]) -> set[str]:
+    """Turns of loops around this place of which numbers are told."""
+    inside = (h for h, body in loops.items() if state.pc in body and state.pc != h)
+    return {f"n{head}" for head in inside} & state.data.told.keys()
+
+
+def known(state: State, loops: Mapping[int, set[int]]) -> dict[str, Term]:
+    """Turns whose number is known, or is the only one that is told."""
+    found = {f"n{head}": terms.number(turn) for head, turn in state.turns.items()}
+    for head in loops:
+        numbers = state.data.told.get(f"n{head}")
+        if numbers is not None and numbers.size == 1:
+            found[f"n{head}"] = terms.number(int(numbers.flat[0]))
+    return found
+
+
+def pin(state: State, loops: Mapping[int, set[int]]) -> None:
+    """A listed state knows its turn, those of loops around, and bounds of these."""
+    told = state.data.told
+    for head, turn in state.turns.items():
+        equal: Term = {f"n{head}": 1, "": -turn}
+        state.facts += [equal, terms.negative(equal)]
+        told[f"n{head}"] = numbered([turn])
+    for name in around(state, loops) - {f"n{head}" for head in state.turns}:
+        low, high = int(told[name].min()), int(told[name].max())
+        state.facts += [{name: 1, "": -low}, {name: -1, "": high}]
+    state.facts += state.data.bounds
+    first, last = limits(f"n{state.pc}", state.facts)
+    if state.pc not in state.turns and last is not None and last < _MOST_TURNS:
+        told[f"n{state.pc}"] = numbered(range(first, max(first, last) + 1))
+    state.data.given = list(state.facts)
+    told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
 
 
 def _names(fact: Term) -> set[str]:
