@@ -62,6 +62,8 @@ def check(
     if machine.grain != given.cell_bytes:
         raise CertificateError("the certificate has cells of another size")
     flow = Flow(kernel)
+    if given.shared_bytes:
+        _check_spaces(flow)
     found = ListedStates(given, machine, flow, given.heads)
     met = {*found.run()}
     stated = given.placed
@@ -136,6 +138,16 @@ def _machine(given: Certificate, kernel: Kernel) -> Machine:
     )
     machine.shares_stores = SAME_STORES in given.assumes
     return machine
+
+
+def _check_spaces(flow: Flow) -> None:
+    """No instruction may access shared memory that does not say so: also none of those
+    that are gone over, as nothing else depends on them.
+    """
+    for block in flow.reached:
+        for ins in flow.code[block : flow.stop[block]]:
+            if ins.is_generic:
+                raise CertificateError(f"an address of no state space: {ins.opcode}")
 
 
 def _check_layout(given: Certificate, shared: list[tuple[str, int, int]]) -> None:

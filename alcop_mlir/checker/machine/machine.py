@@ -65,8 +65,6 @@ class Machine(Registers):
             self._order(ins, lanes)
         if ins.parts[0] == "bar" and ins.is_warp_barrier and lanes.all():
             self._warp_barrier()
-        if ins.is_generic and self.shared_bytes:
-            raise CertificateError("an address of no state space")
 
     def _kept(self, register: str, new: Value, lanes: np.ndarray) -> Value:
         old = self.state.registers.get(register)

@@ -119,8 +119,10 @@ class Instruction:
     @cached_property
     def is_generic(self) -> bool:
         """Whether it may access any state space."""
-        is_memory = self.parts[0] in ("ld", "st", "atom", "red")
-        return self.parts[0] == "call" or (is_memory and not self._spaces)
+        if self.parts[0] in _HARMLESS or self._spaces or self.orders:
+            return False
+        has_address = any(operand.startswith("[") for operand in self.operands)
+        return self.parts[0] == "call" or has_address
 
     @property
     def is_collective(self) -> bool:
