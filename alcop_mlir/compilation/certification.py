@@ -187,22 +187,25 @@ class _Proof:
         if shown.certificate is None:
             return shown
         loose = ""
-        for by_numbers in self._ways_to_bounds(shown.certificate["threads"]):
+        for by_numbers in self._ways_to_bounds(shown):
             try:
                 return self._with_results(self._bounded(shown, by_numbers))
             except NotBoundedError as error:
                 loose = loose if by_numbers and loose else str(error)
         return self._with_results(replace(shown, loose=loose))
 
-    def _ways_to_bounds(self, threads: int) -> tuple[bool, ...]:
+    def _ways_to_bounds(self, report: Report) -> tuple[bool, ...]:
         """Whether by the numbers of all threads, or by terms of one that stands for
-        all: what takes less time first.
+        all: what takes less time first. Of loops that is by terms, if it has not to be
+        shown besides that they end.
         """
-        blocks = self.given.blocks
+        found, blocks = report.certificate or {}, self.given.blocks
         if blocks is None:
             return (False,)
-        is_few = blocks * threads <= _FEW_THREADS or self.has_windows
-        return (True, False) if is_few else (False, True)
+        is_few = blocks * found["threads"] <= _FEW_THREADS
+        has_loops = NO_WRAP in found["assumes"] and report.is_ending
+        by_numbers = self.has_windows or (is_few and not has_loops)
+        return (True, False) if by_numbers else (False, True)
 
     def _bounded(self, report: Report, by_numbers: bool) -> Report:
         """The report with what the check is to show of accesses to global memory; what
