@@ -17,6 +17,7 @@ from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.tags import Book
 from alcop_mlir.checker.placed.told import numbered, restrict, turns_of
+from alcop_mlir.checker.placed.turns import pin
 from alcop_mlir.checker.ptx.flow import Flow, counters
 from alcop_mlir.checker.ptx.text import read_kernel
 
@@ -123,6 +124,21 @@ def test_turns_of_equal_numbers_go_together() -> None:
     assert state.data.told["n7"].ravel().tolist() == [2, 4]
     assert state.data.told["%p1"].shape == (1, 1, 1, 1, 2)
     assert state.facts == [{"n7": 1, "": -2}, {"n7": -1, "": 4}]
+
+
+def test_of_one_loop_several_turns_are_told() -> None:
+    """Inside of a loop whose turns are told those of another one are facts alone."""
+    loops, bounds = {1: {1, 5}, 5: {5}}, [{"n5": -1, "": 3}]
+    for outer, inner in (([2], [0, 1, 2, 3]), ([1, 2], None)):
+        data = Held(told={"n1": numbered(outer)}, bounds=bounds)
+        state = State(5, {}, Cells(1), data=data)
+        pin(state, loops)
+        told = state.data.told
+        assert told["n1"].ravel().tolist() == outer
+        assert (told["n5"].ravel().tolist() if inner else told.get("n5")) == inner
+        assert {"n1": 1, "": -outer[0]} in state.facts
+        assert {"n1": -1, "": outer[-1]} in state.facts
+        assert bounds[0] in state.facts
 
 
 def test_turns_of_which_tags_do_not_say_what_they_add() -> None:

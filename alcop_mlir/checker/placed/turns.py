@@ -77,7 +77,9 @@ def known(state: State, loops: Mapping[int, set[int]]) -> dict[str, Term]:
 
 
 def pin(state: State, loops: Mapping[int, set[int]]) -> None:
-    """A listed state knows its turn, those of loops around, and bounds of these."""
+    """A listed state knows its turn, those of loops around, and bounds of these; of one
+    loop several numbers may be told, as arrays have one axis for turns.
+    """
     told = state.data.told
     for head, turn in state.turns.items():
         equal: Term = {f"n{head}": 1, "": -turn}
@@ -88,7 +90,9 @@ def pin(state: State, loops: Mapping[int, set[int]]) -> None:
         state.facts += [{name: 1, "": -low}, {name: -1, "": high}]
     state.facts += state.data.bounds
     first, last = limits(f"n{state.pc}", state.facts)
-    if state.pc not in state.turns and last is not None and last < _MOST_TURNS:
+    is_free = all(told[name].shape[3] == 1 for name in around(state, loops))
+    may_be = last is not None and (first == last or is_free) and last < _MOST_TURNS
+    if last is not None and may_be and state.pc not in state.turns:
         told[f"n{state.pc}"] = numbered(range(first, max(first, last) + 1))
     state.data.given = list(state.facts)
     told.update({f"h{state.pc}.{name}": a for name, a in [*told.items()]})
