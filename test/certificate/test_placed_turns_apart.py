@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 from certificate_kernels import Case
 
 
-def sums(columns: int) -> Case:
+def row_totals(columns: int) -> Case:
     return Case(
-        f"sums of {columns}",
+        f"totals of {columns}",
         f"""
 func.func @f(%x: memref<64x{columns}xf32>, %y: memref<64xf32>) {{
   %zero = arith.constant 0.0 : f32
@@ -32,12 +32,12 @@ func.func @f(%x: memref<64x{columns}xf32>, %y: memref<64xf32>) {{
     )
 
 
-UNEVEN = sums(80)
+UNEVEN = row_totals(80)
 
 
 @pytest.mark.parametrize("columns", [80, 33, 31, 257])
 def test_all_columns_are_placed(columns: int) -> None:
-    assert_proven(sums(columns))
+    assert_proven(row_totals(columns))
 
 
 @pytest.mark.parametrize(
