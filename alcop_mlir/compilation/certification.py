@@ -142,8 +142,7 @@ def certified(
         if report.certificate is None and report.is_steady:
             report = proof.checked_whole(proven("alike"))
         if proof.needs_turns(report):
-            other = proof.checked_whole(proven("apart"))
-            report = other if other.is_placed else report
+            report = proof.placed_or(report, proven("apart"))
     except OutOfTime as late:
         report = replace(report, status="not proven", why=str(late), certificate=None)
     return replace(report, seconds=time.perf_counter() - start)
@@ -181,6 +180,14 @@ class _Proof:
         """
         is_open = report.is_steady or report.is_placed or report.certificate is None
         return not (is_open or self.has_windows) and self.stated.startswith("{")
+
+    def placed_or(self, report: Report, other: Report) -> Report:
+        """The other report, if it has results placed in time; else the first."""
+        try:
+            whole = self.checked_whole(other)
+        except OutOfTime:
+            return report
+        return whole if whole.is_placed else report
 
     def checked_whole(self, shown: Report) -> Report:
         """With bounds and results, as far as the checker accepts them."""
