@@ -61,6 +61,12 @@ CHOSEN = [
     (64, 4096, {"f_matmul_m1024_split8", "f_map", "f_matmul"}),
 ]
 ROTATED = open_matmul("nn", "block=32,64,32 warp=16,32 stages=2,1")
+# Of the last of eight rows what N is above a multiple of 8 is computed of -N.
+TURNED = Case(
+    "any sizes",
+    ROWS.replace("N", "?").replace("K", "?"),
+    "block=64,64,32 warp=32,64 stages=2,1",
+)
 BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
 
 
@@ -265,6 +271,31 @@ def test_what_is_wrong_for_some_residues_of_sizes_is_not_placed(
     report = verdict(ROTATED, head + entry + body.replace(line, changed), BY_ELEMENTS)
     assert report.missing == ("placed",)
     assert not report.is_placed
+
+
+def test_columns_that_sizes_turn_are_placed() -> None:
+    report = verdict(TURNED, TURNED.ptx, BY_ELEMENTS)
+    assert report.verdict == "proven", report.misplaced
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("neg.s32 %r373, %r372;", "mov.b32 %r373, %r372;"),
+        ("and.b32 %r374, %r373, 7;", "and.b32 %r374, %r373, 3;"),
+        ("sub.s32 %r375, %r4, %r374;", "add.s32 %r375, %r4, %r374;"),
+        ("sub.s32 %r377, %r333, %r374;", "sub.s32 %r377, %r4, %r374;"),
+        ("and.b32 %r376, %r375, 63;", "and.b32 %r376, %r375, 31;"),
+        ("st.global.b32 [%rd930], %r369;", "st.global.b32 [%rd930], %r370;"),
+    ],
+)
+def test_columns_that_are_turned_otherwise_are_not_placed(old: str, new: str) -> None:
+    old, new = (one.replace(" ", " \t", 1) for one in (old, new))
+    head, entry, body = TURNED.ptx.partition(f".entry {BY_ELEMENTS}(")
+    assert body.count(old) == 1
+    report = verdict(TURNED, head + entry + body.replace(old, new), BY_ELEMENTS)
+    assert not report.is_placed
+    assert report.verdict != "proven"
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.checker.machine.arithmetic import Same, Unknown, Value, limits
 from alcop_mlir.checker.machine.bits import room
+from alcop_mlir.checker.machine.mixed import MOST_TOLD_APART
 from alcop_mlir.checker.machine.registers import Registers
 from alcop_mlir.checker.ptx.text import Kernel
 
@@ -153,6 +154,8 @@ class Numbers(Registers):
             return self._inside(v)
         if name == "or":
             return self._either(v)
+        if name == "and" and self._is_told_apart(v):
+            raise Unknown
         try:
             made = arithmetic.linear(parts, v)
         except Unknown:
@@ -162,6 +165,14 @@ class Numbers(Registers):
         made = Same(self.facts.folded(made.term), made.low, made.high)
         self._note_range(made)
         return made
+
+    def _is_told_apart(self, v: list[Same]) -> bool:
+        """Whether it is low bits of a size: a term with a quotient could be of the next
+        row as well, and on each way that asks for them they are a number.
+        """
+        mask, a = sorted(v, key=lambda one: one.low != one.high)
+        is_mask = 0 <= mask.low == mask.high < MOST_TOLD_APART
+        return is_mask and any(n[0] == "." for n in terms.inside(a.term))
 
     def _large(self, v: Same) -> Same:
         try:

@@ -23,6 +23,7 @@ from alcop_mlir.checker.machine.arithmetic import (
 
 _LARGE = 1 << 61
 Residues = dict[Any, tuple[Any, int]]  # of symbols, each modulo a power of two
+MOST_TOLD_APART = 8
 
 
 def mixed(value: Value, width: int, threads: int) -> Mixed:
@@ -194,7 +195,7 @@ def _is_fixed(symbol: Any) -> bool:
 
 
 def _is_mask(value: Mixed) -> bool:
-    return not value.parts and 0 <= value.low and value.high < 8
+    return not value.parts and 0 <= value.low and value.high < MOST_TOLD_APART
 
 
 def open_symbols(a: Mixed, mask: Mixed, known: Residues) -> dict[Any, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -293,8 +294,12 @@ class Registers:
         """With unknown numbers."""
         read = kinds[-1][1] if kinds else 32
         numbers = [n for n in (same(v, read) for v in values) if n is not None]
+        known = self.state.residues, self.fresh
+        if len(numbers) == len(values) and parts[0] == "and" and self.cases > 1:
+            # What all threads of a case share is a number of each case.
+            with suppress(Unknown):
+                return computed(parts, kinds, values, self.threads, known)
         if len(numbers) < len(values):
-            known = self.state.residues, self.fresh
             found = computed(parts, kinds, values, self.threads, known)
             if self.fresh in symbols_of(found):
                 self.unknown(*arithmetic.limits(_TWICE))
