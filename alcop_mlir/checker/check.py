@@ -121,7 +121,7 @@ def _placed(
 
     ways = [partial(follow, given.heads)]
     later = [one.of_later_turns() for one in given.heads]
-    if not isinstance(stated, OpenStatement) and later != given.heads:
+    if later != given.heads:
         ways.insert(0, partial(follow, later))
     return given.answers.by(ways)
 

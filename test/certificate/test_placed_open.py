@@ -16,9 +16,12 @@ from alcop_mlir.certificate.search.answers import answered
 from alcop_mlir.checker.check import check
 from alcop_mlir.checker.form.open_statement import read_open_statement
 from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.machine.held import Held
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.open_numbers import Numbers
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
+from alcop_mlir.checker.placed.open_sums import OpenSums
+from alcop_mlir.checker.placed.tags import Result
 from alcop_mlir.compilation import certification
 from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import CertificateError, NotPlacedError
@@ -51,6 +54,7 @@ func.func @f(%a: tensor<?x?xf16>, %b: tensor<?x?xf16>, %c: tensor<?x?xf32>)
 """,
     SMALL,
 )
+RING = open_matmul("nn", "block=32,32,32 warp=16,16 stages=3,2")
 RASTER = open_matmul("nn", f"{SMALL} raster=4")
 # As passes choose: of many rows in groups; of 96 columns in three tiles, by which the
 # number of the block is divided by a multiplication; of few rows; K in known parts.
@@ -79,7 +83,7 @@ BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
         SUMS,
         open_matmul("nt", SMALL),
         open_matmul("nn", SMALL, relu=True),
-        open_matmul("nn", "block=32,32,32 warp=16,16 stages=3,2"),
+        RING,
         RASTER,
     ],
     ids=lambda one: f"{one.name} {one.schedule}",
@@ -340,6 +344,32 @@ def test_what_was_known_on_ways_of_the_turn_before_is_forgotten(
     monkeypatch.setattr(OpenPlacing, "turned", look)
     check(SUMS.ptx, proven)
     assert any(before)
+
+
+def test_sums_that_end_at_tiles_from_before_a_loop_end_where_its_turn_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changed: list[bool] = []
+    named = OpenSums.named
+
+    def look(self: OpenSums, data: Held, name: str) -> Held | None:
+        found = named(self, data, name)
+        if found is None:
+            return None
+        for register, tags in found.registers.items():
+            before = self.book.kinds[int(data.registers[register].number[0, 0])]
+            after = self.book.kinds[int(tags.number[0, 0])]
+            if isinstance(before, Result) and isinstance(after, Result):
+                turn = {name: data.turns[name]}
+                ends = [terms.replaced(dict(k.upto), turn) for k in (before, after)]
+                assert terms.frozen(ends[0]) == terms.frozen(ends[1])
+                changed.append(before != after)
+        assert name not in found.turns
+        return found
+
+    monkeypatch.setattr(OpenSums, "named", look)
+    assert verdict(RING, RING.ptx, BY_COPIES).verdict == "proven"
+    assert any(changed)
 
 
 def test_results_are_not_placed_where_accesses_are_not_bounded(

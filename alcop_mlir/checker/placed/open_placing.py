@@ -172,9 +172,8 @@ class OpenPlacing(Placing):
         """At a head, or behind loops: symbols get other meanings."""
         super().turned(state, is_back)
         data, name = state.data, f"n{state.pc}"
-        if is_back and name in data.turns and self.sums.name_turn(data, name):
-            turns = {n: t for n, t in data.turns.items() if n != name}
-            state.data = replace(data, turns=turns)
+        if is_back and name in data.turns:
+            state.data = self.sums.named(data, name) or data
         self.machine.state = state
         known, _ = self.accesses.known(self.here.way)
         if known.is_void:  # no block leaves a loop after so many turns

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
@@ -20,33 +23,57 @@ class OpenSums:
         self.book, self.accesses = book, accesses
         self.statement = book.statement
 
-    def name_turn(self, data: Held, name: str) -> bool:
-        """Whether all that is held of a sum is where a turn is."""
-        numbers = _of((data.shared, *data.registers.values()))
-        return all(self._names(self.book.kinds[number], name) for number in numbers)
+    def named(self, data: Held, name: str) -> Held | None:
+        """What is held, where a turn's name says all that its known number does.
 
-    def _names(self, kind: Kind | None, name: str) -> bool:
-        if isinstance(kind, Result):
-            return name in dict(kind.upto)
+        All elements along the sum move with turns; a sum that has come to one that did
+        not, as the last of a tile from before the loop, ends where that name says too.
+        """
+        turns, tags = dict(data.turns), (data.shared, *data.registers.values())
+        turn = turns.pop(name)[""]
+        kinds = {number: self.book.kinds[number] for number in _of(tags)}
+        sums = {n: kind for n, kind in kinds.items() if isinstance(kind, Result)}
+        moving = (self._step(kind, name) for n, kind in kinds.items() if n not in sums)
+        steps = {step for step in moving if step is not None}
+        late = {n: kind for n, kind in sums.items() if name not in dict(kind.upto)}
+        if 0 in steps or (late and len(steps) != 1):
+            return None
+        if late:
+            (step,) = steps
+            by: Term = {name: step, "": -step * turn}
+            ends = {n: terms.plus(dict(kind.upto), by) for n, kind in late.items()}
+            made = {n: late[n]._replace(upto=terms.frozen(t)) for n, t in ends.items()}
+            shared, *registers = self._made(tags, made)
+            every = dict(zip(data.registers, registers, strict=True))
+            data = replace(data, shared=shared, registers=every)
+        return replace(data, turns=turns)
+
+    def _step(self, kind: Kind | None, name: str) -> int | None:
+        """What a turn adds to an element's index along the sum, if it has one."""
         if kind is None:
-            return True
+            return None
         loops = self.book.loops(kind, np.zeros(1, np.int64))
         along = loops.get(self.statement.reduced)
-        return along is None or name in along[0]
+        return None if along is None else along[0].get(name, 0)
 
     def ended(self, registers: Mapping[str, Tags]) -> tuple[dict[str, Tags], bool]:
         """Registers, with each sum as a whole one if it surely is; whether all are."""
         numbers = _of(registers.values())
         kinds = {number: self.book.kinds[number] for number in numbers}
         whole = {n: made for n, k in kinds.items() if (made := self._ended(k))}
-        new = np.arange(len(self.book.kinds), dtype=np.int32)
-        for number, made in whole.items():
-            new[number] = self.book.number(made)
         is_all = all(n in whole for n, k in kinds.items() if isinstance(k, Result))
-        arrays = {id(t.number): t.number for t in registers.values()}
-        each = {one: new[number] for one, number in arrays.items()}
-        found = {n: Tags(each[id(t.number)], t.place) for n, t in registers.items()}
-        return found, bool(whole) and is_all
+        found = self._made(registers.values(), whole)
+        return dict(zip(registers, found, strict=True)), bool(whole) and is_all
+
+    def _made(self, every: Collection[Tags], made: Mapping[int, Kind]) -> list[Tags]:
+        """Tags with other kinds instead of some, by their numbers."""
+        others = {number: self.book.number(kind) for number, kind in made.items()}
+        new = np.arange(len(self.book.kinds), dtype=np.int32)
+        for number, other in others.items():
+            new[number] = other
+        arrays = {id(tags.number): tags.number for tags in every}
+        each = {one: new[numbers] for one, numbers in arrays.items()}
+        return [Tags(each[id(tags.number)], tags.place) for tags in every]
 
     def _ended(self, kind: Kind | None) -> Result | None:
         """A sum that is whole, or what it starts from where nothing is added."""
