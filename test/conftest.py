@@ -40,6 +40,7 @@ SLOW = (
     "certificate/test_certificate_mutants.py",
     "certificate/test_placed.py",
     "certificate/test_placed_open.py",
+    "certificate/test_placed_open_elements.py",
     "certificate/test_placed_turns.py",
     "certificate/test_placed_edges.py",
     "certificate/test_checker.py",

@@ -30,6 +30,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     is_equal,
     same,
 )
+from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.checker.machine.held import Held
 from alcop_mlir.checker.machine.machine import Machine
@@ -72,15 +73,18 @@ class ListedStates:
         self.given, self.machine, self.flow, self.heads = given, machine, flow, heads
         known = {n for head in given.heads for n in head.registers}
         stops = ({head.pc for head in given.heads} | self.flow.loops.keys()) - unrolled
+        cases: Cases | None = None
+        if isinstance(given.placed, OpenStatement):
+            cases = Cases(machine, self.flow, stops)
         if isinstance(placed, OpenStatement):
+            assert cases is not None
             assert isinstance(seen, Accesses)
-            machine.placing = OpenPlacing(machine, self.flow, placed, seen, stops)
+            machine.placing = OpenPlacing(machine, self.flow, placed, seen, cases)
         elif placed is not None:
             assert not isinstance(seen, Accesses)
             machine.placing = Placing(machine, self.flow, placed, seen)
-        self.walk = Walk(
-            machine, self.flow, self.arrive, stops, frozenset(given.skips), known
-        )
+        skips = frozenset(given.skips)
+        self.walk = Walk(machine, self.flow, self.arrive, stops, skips, known, cases)
         self.waiting: list[State] = []
         self.met: set[_Key] = set()
         self.sums: dict[_Key, dict[str, Mixed]] = {}

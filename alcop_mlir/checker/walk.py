@@ -9,6 +9,7 @@ import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.arithmetic import Holds, Value, is_equal
+from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.mixed import either
 from alcop_mlir.checker.machine.state import State
@@ -35,6 +36,7 @@ class Walk:
         stops: Set[int],
         skips: frozenset[int],
         known: Iterable[str],
+        cases: Cases | None = None,
     ):
         self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
         self.stops = stops
@@ -43,7 +45,7 @@ class Walk:
         if machine.placing is None:
             self.matters = flow.matters(known, skips)
         self.skipped_loops: set[int] = set()
-        self._nested = 0
+        self._nested, self.cases = 0, cases
 
     def run(self, state: State) -> None:
         """From the state on; at a head it has been, its first step is a turn."""
@@ -58,8 +60,8 @@ class Walk:
 
     def _run(self, state: State, start: State) -> None:
         is_first = state is start and state.pc != 0
-        if state.cases != self.machine.cases and self.machine.placing is not None:
-            self.machine = self.machine.placing.cases.machine_of(state)
+        if state.cases != self.machine.cases and self.cases is not None:
+            self.machine = self.cases.machine_of(state)
         blocks, is_here = None, True
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
@@ -138,11 +140,9 @@ class Walk:
         """Each residue of a symbol that low bits depend on is a way."""
         if state.lanes is not None:
             return
-        placing = self.machine.placing
-        cases = None if placing is None else placing.cases
         for symbol, by in self.machine.open_symbols(ins).items():
-            if cases is not None and cases.split(state, symbol, by):
-                self.machine = cases.machine_of(state)
+            if self.cases is not None and self.cases.split(state, symbol, by):
+                self.machine = self.cases.machine_of(state)
                 self.machine.state = state
                 continue
             first, before = state.residues.get(symbol, (0, 1))

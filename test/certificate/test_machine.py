@@ -56,3 +56,19 @@ def test_two_threads_write_one_place() -> None:
     places[5] = places[17]
     with pytest.raises(CertificateError, match="two threads write one place"):
         run(1, {"%r4": places}, 0)
+
+
+def test_cells_of_cases_are_of_threads_of_their_own() -> None:
+    cells = Cells(3)
+    at, threads = np.array([0, 1]), np.array([40, 7], np.int16)
+    cells.write(at, threads, at[:0], False)
+    cells.read(at[1:], threads[1:], at[:0], False)
+    both = cells.repeated(2, 64)
+    assert both.writer.tolist() == [40, 7, -1, 104, 71, -1]
+    assert both.reader.tolist() == [-1, 7, -1, -1, 71, -1]
+    cells.warp_barrier()
+    both = cells.repeated(2, 64)
+    none = np.zeros(0, np.int64)
+    both.read(np.array([3]), np.array([96 + 5], np.int16), none, False)
+    with pytest.raises(CertificateError, match="read that may not be there"):
+        both.read(np.array([3]), np.array([37], np.int16), none, False)

@@ -64,13 +64,6 @@ CHOSEN = [
     (4096, 1024, {"f_matmul_m16", "f_matmul_m128", "f_matmul_m1024", "f_matmul"}),
     (64, 4096, {"f_matmul_m1024_split8", "f_map", "f_matmul"}),
 ]
-ROTATED = open_matmul("nn", "block=32,64,32 warp=16,32 stages=2,1")
-# Of the last of eight rows what N is above a multiple of 8 is computed of -N.
-TURNED = Case(
-    "any sizes",
-    ROWS.replace("N", "?").replace("K", "?"),
-    "block=64,64,32 warp=32,64 stages=2,1",
-)
 BY_COPIES, BY_ELEMENTS = "f_matmul_rows16", "f_matmul"
 
 
@@ -221,85 +214,6 @@ def test_tiles_of_blocks_are_inside_of_the_output(
     monkeypatch.setattr(Numbers, "tell_block", look)
     verdict(PLAIN, PLAIN.ptx, BY_COPIES)
     assert set(asked) == {(True, False)}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        # One turn; none where there is one; what is instead of elements beyond the end.
-        ("setp.lt.s64 %p26, %rd210, %rd76;", "setp.lt.s64 %p26, %rd76, %rd210;"),
-        ("setp.lt.s64 %p15, %rd76, 1;", "setp.lt.s64 %p15, %rd76, 2;"),
-        ("mov.b16 %rs2, 0x0000;", "mov.b16 %rs2, 0x3C00;"),
-        # Elements left out along the sum, of A and of B; rows beyond the end.
-        ("setp.lt.s32 %p17, %r2, 2;", "setp.lt.s32 %p17, %r2, 3;"),
-        ("setp.lt.s32 %p22, %r3, 9;", "setp.lt.s32 %p22, %r3, 17;"),
-        ("setp.ge.s64 %p28, %rd54, %rd75;", "setp.gt.s64 %p28, %rd54, %rd75;"),
-        ("setp.ge.s64 %p28, %rd54, %rd75;", "setp.ge.s64 %p28, %rd54, 64;"),
-    ],
-)
-def test_elements_one_by_one_are_not_placed_elsewhere(old: str, new: str) -> None:
-    old, new = (one.replace(" %", " \t%", 1) for one in (old, new))
-    head, entry, body = PLAIN.ptx.partition(f".entry {BY_ELEMENTS}(")
-    assert old in body
-    text = head + entry + body.replace(old, new, 1)
-    report = verdict(PLAIN, text, BY_ELEMENTS)
-    assert report.verdict != "proven"
-    assert not report.is_placed
-
-
-@pytest.mark.parametrize(
-    ("line", "changed"),
-    [
-        # Where a row begins in the second half of 32 bytes another element is stored,
-        # or nothing.
-        (
-            "and.b64 %rd387, %rd81, 31;",
-            "shr.b32 %r143, %r75, 2; cvt.u64.u32 %rd502, %r143; "
-            "and.b64 %rd387, %rd81, 31; xor.b64 %rd387, %rd387, %rd502;",
-        ),
-        (
-            "st.global.b32 [%rd441], %r103;",
-            "setp.lt.u32 %p82, %r75, 4; @%p82 st.global.b32 [%rd441], %r103;",
-        ),
-    ],
-)
-def test_what_is_wrong_for_some_residues_of_sizes_is_not_placed(
-    line: str, changed: str
-) -> None:
-    head, entry, body = ROTATED.ptx.partition(f".entry {BY_ELEMENTS}(")
-    body = body.replace(" \t", " ").replace("%p<82>", "%p<83>")
-    body = body.replace("%r<143>", "%r<144>").replace("%rd<502>", "%rd<503>")
-    assert body.count(line) == 1
-    same = verdict(ROTATED, head + entry + body, BY_ELEMENTS)
-    assert same.is_placed, same.misplaced
-    report = verdict(ROTATED, head + entry + body.replace(line, changed), BY_ELEMENTS)
-    assert report.missing == ("placed",)
-    assert not report.is_placed
-
-
-def test_columns_that_sizes_turn_are_placed() -> None:
-    report = verdict(TURNED, TURNED.ptx, BY_ELEMENTS)
-    assert report.verdict == "proven", report.misplaced
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("neg.s32 %r373, %r372;", "mov.b32 %r373, %r372;"),
-        ("and.b32 %r374, %r373, 7;", "and.b32 %r374, %r373, 3;"),
-        ("sub.s32 %r375, %r4, %r374;", "add.s32 %r375, %r4, %r374;"),
-        ("sub.s32 %r377, %r333, %r374;", "sub.s32 %r377, %r4, %r374;"),
-        ("and.b32 %r376, %r375, 63;", "and.b32 %r376, %r375, 31;"),
-        ("st.global.b32 [%rd930], %r369;", "st.global.b32 [%rd930], %r370;"),
-    ],
-)
-def test_columns_that_are_turned_otherwise_are_not_placed(old: str, new: str) -> None:
-    old, new = (one.replace(" ", " \t", 1) for one in (old, new))
-    head, entry, body = TURNED.ptx.partition(f".entry {BY_ELEMENTS}(")
-    assert body.count(old) == 1
-    report = verdict(TURNED, head + entry + body.replace(old, new), BY_ELEMENTS)
-    assert not report.is_placed
-    assert report.verdict != "proven"
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,13 @@ from alcop_mlir.errors import CertificateError
 
 NEVER, FLYING, WAITED, STORED, LANDED = range(5)
 _NOBODY, _MANY, _STORE = -1, -2, -2
+_WARPS = -10  # from there on down numbers are of warps
 _MOST_AGE, _MOST_GROUPS = 12, 10
 
 
 def _warps(threads: np.ndarray) -> np.ndarray:
     """A number, instead of a thread, for all of its warp."""
-    return (-10 - threads // 32).astype(np.int16)
+    return (_WARPS - threads // 32).astype(np.int16)
 
 
 class Cells:
@@ -38,6 +39,18 @@ class Cells:
         """One that changes apart."""
         new = Cells(0)
         vars(new).update({name: copy(value) for name, value in vars(self).items()})
+        return new
+
+    def repeated(self, many: int, threads: int) -> Cells:
+        """So many times, one behind the other, each with so many threads of its own."""
+        new = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(new, name, np.tile(value, many))
+        case = np.repeat(np.arange(many), len(self.status)) * threads
+        for one in (new.writer, new.reader):
+            one += np.where(one >= 0, case, 0).astype(np.int16)
+            one -= np.where(one <= _WARPS, case // 32, 0).astype(np.int16)
         return new
 
     def digest(self) -> str:

@@ -97,7 +97,8 @@ class Machine(Registers):
         elif parts[0] in ("bar", "barrier"):
             names = [p for p in parts[1:] if p not in ("cta", "aligned")]
             numbers = list(ins.operands)
-            if names != ["sync"] or numbers not in (["0"], ["0", str(self.threads)]):
+            threads = str(self.threads // self.cases)
+            if names != ["sync"] or numbers not in (["0"], ["0", threads]):
                 raise CertificateError("not modelled")
             cells.barrier()
         else:
@@ -166,6 +167,8 @@ class Machine(Registers):
             many = size // self.grain
             cells = (places[:, None] // self.grain + np.arange(many)).ravel()
             threads = np.repeat(np.flatnonzero(lanes), many).astype(np.int16)
+            case = threads.astype(np.int64) * self.cases // self.threads
+            cells += case * (self.shared_bytes // self.grain + 1)
             twice = np.flatnonzero(np.bincount(cells) > 1)
             self._cells[key] = cells, threads, twice
         return self._cells[key]

@@ -20,7 +20,7 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 class State:
     """Where all threads are, and what is known; made: unknowns that may be named;
     data: tags, where results are followed (`Held`); cases: how many of them are gone
-    through at once (`placed.cases`)
+    through at once (`Cases`)
     """
 
     pc: int
@@ -43,11 +43,7 @@ class State:
 
 
 class Results(Protocol):
-    """What follows results on the ways of a check: see `Placing`; cases: residues that
-    are gone through at once (`placed.cases`), or None
-    """
-
-    cases: Any
+    """What follows results on the ways of a check: see `Placing`."""
 
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """An instruction, before registers change."""

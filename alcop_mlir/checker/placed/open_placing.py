@@ -8,7 +8,7 @@ goes on by itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,10 +19,10 @@ from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.checker.machine.arithmetic import Holds, Value
+from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
 from alcop_mlir.checker.placed.open_addresses import OpenAddresses, OpenMoves
@@ -57,7 +57,7 @@ class OpenPlacing(Placing):
         flow: Flow,
         statement: OpenStatement,
         accesses: Accesses,
-        stops: Set[int],
+        cases: Cases,
     ):
         super().__init__(machine, flow, statement)
         self.accesses, self.here = accesses, Here(machine, flow, accesses)
@@ -66,7 +66,7 @@ class OpenPlacing(Placing):
         self.book = OpenBook(
             statement, self.book.grain, self.here.is_nothing, self.here.is_ended
         )
-        self.cases = Cases(machine, flow, stops, self._go)
+        self.cases, cases.go = cases, self._go
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
         self._go(machine)
         self._key: tuple[Held, bytes] = Held(), b""

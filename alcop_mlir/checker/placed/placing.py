@@ -16,6 +16,7 @@ from alcop_mlir.checker.form.statement import Statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Clause, Term
 from alcop_mlir.checker.machine.arithmetic import Unknown, Value
+from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.held import NO_TAGS, Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.mixed import is_same_value
@@ -23,7 +24,6 @@ from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes
-from alcop_mlir.checker.placed.cases import Cases
 from alcop_mlir.checker.placed.chains import kept
 from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.gathers import Gathers

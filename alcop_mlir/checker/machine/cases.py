@@ -20,28 +20,27 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.instructions import ENDS
 
 _MOST_LANES = 1 << 13
 
 
 class Cases:
-    """Of one machine; stops: where states are listed; go: to another machine."""
+    """Of one machine; stops: where states are listed; go: what else goes to another
+    machine.
+    """
 
-    def __init__(
-        self,
-        machine: Machine,
-        flow: Flow,
-        stops: Set[int],
-        go: Callable[[Machine], None],
-    ):
-        self.first, self.flow, self.stops, self.go = machine, flow, stops, go
+    def __init__(self, machine: Machine, flow: Flow, stops: Set[int]):
+        self.first, self.flow, self.stops = machine, flow, stops
+        self.go: Callable[[Machine], None] | None = None
         self._machines = {1: machine}
         self._are_free: dict[int, bool] = {}  # by block
 
     def machine_of(self, state: State) -> Machine:
         """The machine whose threads are those of all cases, which goes from here on."""
         machine = self._machine(state.cases)
-        self.go(machine)
+        if self.go is not None:
+            self.go(machine)
         return machine
 
     def _machine(self, count: int) -> Machine:
@@ -68,6 +67,7 @@ class Cases:
         state.residues[symbol] = residue, by
         for name, value in state.registers.items():
             state.registers[name] = machine.interned(_repeated(value, many))
+        state.cells = state.cells.repeated(many, machine.threads // many)
         self._repeat_tags(state, many)
         return True
 
@@ -82,12 +82,13 @@ class Cases:
         return self._are_free[block]
 
     def _collective_tests(self, blocks: set[int]) -> set[str]:
-        """Guards of branches around what all threads have to execute."""
+        """Guards of branches around what all threads have to execute, and of ends."""
         lasts = {b: self.flow.stop[b] - 1 for b in blocks if len(self.flow.next[b]) > 1}
         return {
             self.flow.code[last].guard
             for block, last in lasts.items()
-            if self.flow.region(block).is_collective
+            if self.flow.code[last].parts[0] in ENDS
+            or self.flow.region(block).is_collective
         }
 
     def _made_of_bits(self, blocks: set[int]) -> set[str]:
