@@ -45,13 +45,12 @@ class OpenAddresses(Addresses):
             return None
         array, indices = found
         size = self.book.statement.arrays[array].bytes
-        many = max(count // size, 1)
-        _, beyond = self.accesses.along(indices, many)
-        there = self.accesses.valid(indices, many)
-        runs = self.accesses.found[pc].runs
-        clause = [[*one, *there, *beyond] for one in runs]
         if self.machine.kernel.code[pc].parts[0] == "ld":
-            if not self.accesses.never(clause, way):
+            many = max(count // size, 1)
+            _, beyond = self.accesses.along(indices, many)
+            there = self.accesses.valid(indices, many)
+            runs = self.accesses.found[pc].runs
+            if not self.accesses.never([[*r, *there, *beyond] for r in runs], way):
                 return None
         return self._of(array, indices, size, count)
 

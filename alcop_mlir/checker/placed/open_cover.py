@@ -41,16 +41,16 @@ class OpenCover:
         if len({term for term, _ in mine}) != 1:
             raise Misplaced(f"elements of {array} that are not stored")
         kind = Result(mine[0][0], 1, (), frozenset())
-        index = np.unique(np.concatenate([i.ravel() for _, i in mine]))
-        found, volume = [], 1
+        index = np.concatenate([i.ravel() for _, i in mine])
+        found, volume, place = [], 1, np.zeros(len(index), np.int64)
         for loop, (own, numbers) in self.book.loops(kind, index).items():
             count = int(numbers.max()) + 1
             if int(numbers.min()) or any(c % count for c in own.values()):
                 raise Misplaced(f"elements of {array} that are not stored")
             multiple = {s: c // count for s, c in own.items()}
             found.append((loop, terms.frozen(multiple), count))
-            volume *= count
-        if volume != len(index):
+            volume, place = volume * count, place * count + numbers
+        if volume > len(index) or not np.bincount(place, minlength=volume).all():
             raise Misplaced(f"elements of {array} that are not stored")
         return tuple(sorted(found))
 

@@ -99,8 +99,8 @@ class OpenPlacing(Placing):
 
     def counted(self, ins: Instruction, value: Value, lanes: np.ndarray) -> Value:
         """What nobody knows of the thread that stands for all may be known here."""
-        is_known = isinstance(value, np.ndarray) and bool(lanes.all())
-        self.here.tell(self.machine.state.pc, value if is_known else None)
+        is_all = lanes is self.machine.every or bool(lanes.all())
+        self.here.tell(self.machine.state.pc, value if is_all else None)
         return value
 
     def narrow(self, state: State, clause: Clause) -> None:

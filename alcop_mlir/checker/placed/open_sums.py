@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,7 @@ class OpenSums:
         """
         turns, tags = dict(data.turns), (data.shared, *data.registers.values())
         turn = turns.pop(name)[""]
-        kinds = {number: self.book.kinds[number] for number in _of(tags)}
+        kinds = {number: self.book.kinds[number] for number in self.book.present(tags)}
         sums = {n: kind for n, kind in kinds.items() if isinstance(kind, Result)}
         moving = (self._step(kind, name) for n, kind in kinds.items() if n not in sums)
         steps = {step for step in moving if step is not None}
@@ -58,7 +58,7 @@ class OpenSums:
 
     def ended(self, registers: Mapping[str, Tags]) -> tuple[dict[str, Tags], bool]:
         """Registers, with each sum as a whole one if it surely is; whether all are."""
-        numbers = _of(registers.values())
+        numbers = self.book.present(registers.values())
         kinds = {number: self.book.kinds[number] for number in numbers}
         whole = {n: made for n, k in kinds.items() if (made := self._ended(k))}
         is_all = all(n in whole for n, k in kinds.items() if isinstance(k, Result))
@@ -101,9 +101,3 @@ class OpenSums:
         whole = book.number(Result(term, size, ENDED, frozenset()))
         place = index[:, None] * size + np.arange(tags.number.shape[1]) * book.grain
         return Tags(np.full_like(tags.number, whole), place)
-
-
-def _of(every: Iterable[Tags]) -> set[int]:
-    """The numbers in tags."""
-    arrays = {id(tags.number): tags.number for tags in every}.values()
-    return {number for one in arrays for number in np.unique(one).tolist()}

@@ -181,15 +181,15 @@ class Placing:
         numbers = what.number[lanes]
         if self.statement.lhs is None:
             numbers = np.where(numbers == ZERO, NUMBER, numbers)
-        found = np.unique(numbers)
+        number, at = int(numbers.flat[0]), what.at[lanes]
+        is_one = bool((numbers == number).all())
         loops = self.book.loops(kind, place.at[lanes])
-        number, at = int(found[0]), what.at[lanes]
         if self.statement.lhs is None:
             number, at = stored(self.book, number, at, loops, kind.size)
         result = self.book.kinds[number]
-        if len(found) == 1 and isinstance(result, Fold):
+        if is_one and isinstance(result, Fold):
             term, index = kept(self.book, kind.array, number, at, loops)
-        elif len(found) == 1 and isinstance(result, Result):
+        elif is_one and isinstance(result, Result):
             term, index = placed(self.book, kind.array, result, at, loops)
         else:
             raise Misplaced(f"it is not known what is stored to {kind.array}")

@@ -266,7 +266,7 @@ class Book:
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
         rules: dict[int, Rule] = {}
-        for number in self._present(every):
+        for number in self.present(every):
             kind = self.kinds[number]
             if kind is not None:
                 new[number], more[number], rule = self._renamed(kind, values, lost)
@@ -301,7 +301,7 @@ class Book:
         """Tags of no turn as of that turn, which is a number, so that they are those of
         later turns: of operands' elements, as others of them move, and of each sum.
         """
-        kinds = {n: self.kinds[n] for n in self._present(every)}
+        kinds = {n: self.kinds[n] for n in self.present(every)}
         steps = self._steps(kinds.values(), turn)
         new = np.arange(len(self.kinds), dtype=np.int32)
         more = np.zeros(len(self.kinds), np.int64)
@@ -323,7 +323,8 @@ class Book:
         every = [self._with_sets(tags, rules) for tags in every]
         return [Tags(new[t.number], t.place + more[t.number]) for t in every]
 
-    def _present(self, every: Iterable[Tags]) -> list[int]:
+    def present(self, every: Iterable[Tags]) -> list[int]:
+        """The numbers in tags."""
         is_there = np.zeros(len(self.kinds), bool)
         for number in {id(tags.number): tags.number for tags in every}.values():
             is_there[number] = True
@@ -389,6 +390,17 @@ def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
     column = mask[:, None]
     number = np.where(column, one.number, other.number)
     return Tags(number, np.where(column, one.place, other.place))
+
+
+def digest(every: Iterable[tuple[str, Tags]]) -> Any:
+    """A hash of names and tags; of what several have once."""
+    found, known = hashlib.sha256(), dict[int, bytes]()
+    for name, tags in every:
+        for one in tags:
+            if id(one) not in known:
+                known[id(one)] = hashlib.sha256(one.tobytes()).digest()
+            found.update(f"{name} {one.shape} ".encode() + known[id(one)])
+    return found
 
 
 def is_same(one: Tags, other: Tags) -> bool:

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -85,32 +85,19 @@ class Tiles:
         self._numbers: dict[Any, np.ndarray] = {}
         # Of arrays that `_numbers` keeps: the number, and where (None: everywhere).
         self._uniform: dict[int, tuple[int, np.ndarray | None]] = {}
-        self._decoded: dict[Instruction, tuple[int, int, int]] = {}
         lane = np.arange(moves.threads) % WARP
         self._group, self._place = lane // 4, lane % 4
         self._warp = np.arange(moves.threads) // WARP
 
     def multiplied(self, ins: Instruction, turns: dict[str, Term]) -> list[Tags]:
         """What `mma.sync` leaves; Misplaced where it adds what it should not."""
-        if ins not in self._decoded:
-            self._decoded[ins] = self._sizes(ins)
-        out, size, depth = self._decoded[ins]
+        form = _form(ins.opcode)
+        if form is None or len(ins.operands) != 4 or self.moves.threads % WARP:
+            raise Misplaced("not modelled")
+        depth, size, out = form
         a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
         b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
         return self._summed(ins, a, b, out, turns)
-
-    def _sizes(self, ins: Instruction) -> tuple[int, int, int]:
-        """Bytes of a result and of an operand, and how many of these it adds."""
-        found = next(filter(None, map(_SHAPE.fullmatch, ins.parts)), None)
-        types = [type_bytes(p) for p in ins.parts[-4:]]
-        is_plain = {"row", "col"} <= set(ins.parts) and "sp" not in ins.parts
-        if found is None or None in types or not is_plain or len(ins.operands) != 4:
-            raise Misplaced("not modelled")
-        (out, _), (size, _), (other, _), (start, _) = (t or (0, 0) for t in types)
-        depth = int(found[1])
-        if size != other or out != start or self.moves.threads % WARP:
-            raise Misplaced("not modelled")
-        return out, size, depth
 
     def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
@@ -376,6 +363,21 @@ class Tiles:
             self._numbers[key] = found
             self._uniform[id(found)] = number, known
         return Tags(self._numbers[key], place)
+
+
+@cache
+def _form(opcode: str) -> tuple[int, int, int] | None:
+    """How far tiles go along the sum, and bytes of an element of them, and of the sum;
+    None: not modelled.
+    """
+    parts = opcode.split(".")
+    found = next(filter(None, map(_SHAPE.fullmatch, parts)), None)
+    types = [type_bytes(p) for p in parts[-4:]]
+    is_plain = {"row", "col"} <= set(parts) and "sp" not in parts
+    if found is None or None in types or not is_plain:
+        return None
+    (out, _), (size, _), (other, _), (start, _) = (t or (0, 0) for t in types)
+    return (int(found[1]), size, out) if size == other and out == start else None
 
 
 def _is_equal(one: np.ndarray, other: np.ndarray, where: np.ndarray | None) -> bool:
