@@ -85,8 +85,7 @@ def check(
         except CertificateError as error:
             raise NotBoundedError(str(error)) from error
     if stated is not None:
-        task = (given, kernel, flow, stated, seen, found.walk.skipped_loops)
-        states, other = _placed(*task)
+        states, other = _placed(given, found, stated, seen)
         met |= states
         machine.assumed |= other.assumed
     if machine.assumed - {*given.assumes}:
@@ -99,28 +98,25 @@ def check(
 
 
 def _placed(
-    given: Certificate,
-    kernel: Kernel,
-    flow: Flow,
-    stated: Statement,
-    seen: Seen | None,
-    skipped: set[int],
+    given: Certificate, first: ListedStates, stated: Statement, seen: Seen | None
 ) -> tuple[set[int], Machine]:
     """Which listed states are met where results are followed: with one state for all
     turns but the first, or where tags do not say what turns add, with each.
-
-    skipped: loops that the first walk did not go through, as threads leave them in
-             turns of their own: here they are, turn by turn
+    Loops that the first walk did not go through, as threads leave them in turns of
+    their own, are gone through turn by turn here.
     """
-    unrolled = set[int]() if isinstance(stated, OpenStatement) else skipped
+    is_open = isinstance(stated, OpenStatement)
+    unrolled = set[int]() if is_open else first.walk.skipped_loops
 
     def follow(heads: list[Head]) -> tuple[set[int], Machine]:
-        machine = _machine(given, kernel)
-        states = ListedStates(given, machine, flow, heads, stated, seen, unrolled)
-        return {*states.run()}, machine
+        machine = _machine(given, first.machine.kernel)
+        task = given, machine, first.flow, heads, stated, seen, unrolled
+        return {*ListedStates(*task).run()}, machine
 
     ways = [partial(follow, given.heads)]
     later = [one.of_later_turns() for one in given.heads]
+    if is_open:
+        later = [h.of_any_facts() if first.is_last(h.pc) else h for h in later]
     if later != given.heads:
         ways.insert(0, partial(follow, later))
     return given.answers.by(ways)

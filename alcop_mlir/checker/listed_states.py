@@ -51,7 +51,9 @@ _Key = tuple[int, bytes]  # a listed state, and of which blocks
 
 
 class ListedStates:
-    """Of one check; `waiting` are listed states that were met, with what they hold.
+    """Of one check; `waiting` are listed states that were met, with what they hold:
+    those that came last go first. `covered` are those for which another one stands, so
+    that none stands for them in turn.
 
     placed: results are followed, as this says; what is in cells of shared memory, and
             who may access them, is not, which another check does
@@ -85,8 +87,10 @@ class ListedStates:
             machine.placing = Placing(machine, self.flow, placed, seen)
         skips = frozenset(given.skips)
         self.walk = Walk(machine, self.flow, self.arrive, stops, skips, known, cases)
-        self.waiting: list[State] = []
-        self.met: set[_Key] = set()
+        self.stops = stops
+        self.waiting: list[tuple[_Key, State]] = []
+        self.met: dict[_Key, None] = {}  # in this order, as facts are asked in it
+        self.covered: set[_Key] = set()
         self.sums: dict[_Key, dict[str, Mixed]] = {}
         self.cells: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.is_bounded = True
@@ -116,7 +120,11 @@ class ListedStates:
         data = Held() if placing is None else placing.start()
         self.walk.run(State(0, {}, cells, data=data))
         while self.waiting:
-            self.walk.run(self.waiting.pop())
+            key, state = self.waiting.pop()
+            if self._is_covered(key, state):
+                self.covered.add(key)
+            else:
+                self.walk.run(state)
         if placing is not None:
             placing.finish()
         return tuple(sorted({number for number, _ in self.met}))
@@ -165,8 +173,26 @@ class ListedStates:
         self.cells.setdefault(number, (cells.source, cells.place))
         key = number, here
         if key not in self.met:
-            self.met.add(key)
-            self.waiting.append(self._listed(heads[number], state, self.sums[key]))
+            self.met[key] = None
+            listed = self._listed(heads[number], state, self.sums[key])
+            self.waiting.append((key, listed))
+
+    def is_last(self, pc: int) -> bool:
+        """Whether no state is listed on ways from there."""
+        later = set().union(*map(self.flow.later, self.flow.next[pc]))
+        return later.isdisjoint(self.stops)
+
+    def _is_covered(self, key: _Key, state: State) -> bool:
+        """Whether another state of the same listed one, of which less is known, stands
+        for this one: what comes of it comes of that too.
+        """
+        placing = self.machine.placing
+        others = (k for k in self.met if k[0] == key[0] and k != key)
+        return placing is not None and any(
+            placing.covers(other, state)
+            for other in others
+            if other not in self.covered and self._are_known(other, self.sums[key])
+        )
 
     def _is_back(self, state: State) -> bool:
         return state.previous in self.flow.loops.get(state.pc, ())

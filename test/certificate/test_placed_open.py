@@ -230,7 +230,8 @@ def proven() -> dict[str, Any]:
         (("extents", "m"), [[1, ["M"]], [1, []]]),
         (("extents", "k"), [[8, ["K"]]]),
         (("lhs",), "f_matmul_rows16_param_1"),
-        (("order",), "nm"),
+        (("arrays", "f_matmul_rows16_param_2", 0), "nm"),
+        (("arrays", "f_matmul_rows16_param_1", 0), "nk"),
     ],
 )
 def test_another_statement_is_refused(

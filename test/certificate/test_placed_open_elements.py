@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from placed_cases import verdict
 
 from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.checker.check import check
+from alcop_mlir.checker.machine.state import State
+from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.errors import CertificateError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
@@ -32,6 +36,7 @@ func.func @f(%a: memref<?x?xf16>, %b: memref<?x?xf16>, %c: memref<?x?xf32>) {
 """,
     "block=64,64,32 warp=32,64 stages=2,1",
 )
+SUMS = replace(TURNED, schedule="block=32,32,32 warp=16,16 stages=2,1")
 BY_ELEMENTS = "f_matmul"
 
 
@@ -87,6 +92,33 @@ def test_what_is_wrong_for_some_residues_of_sizes_is_not_placed(
     report = verdict(ROTATED, head + entry + body.replace(line, changed), BY_ELEMENTS)
     assert report.missing == ("placed",)
     assert not report.is_placed
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("number", ["0f00000000", "0f3F800000"])
+def test_a_sum_of_nothing_is_0(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where K is 0 a register holds that: if it is 0, it is as whole as any sum."""
+    head, entry, body = SUMS.ptx.partition(f".entry {BY_ELEMENTS}(")
+    body = body.replace(" \t", " ")
+    (end,) = set(re.findall(r"@%p1 bra (\S+);", body))
+    assert body.count("mov.b32 %r58, %r53;") == 1
+    other = f"bra.uni OTHER;\nNOTHING: mov.b32 %r58, {number};\n{end}:"
+    body = body.replace(f"@%p1 bra {end};", "@%p1 bra NOTHING;")
+    assert body.count(f"\n{end}:") == 1
+    body = body.replace(f"\n{end}:", f"\n{other}").replace("OTHER", end)
+    covered: list[bool] = []
+    covers = OpenPlacing.covers
+
+    def look(self: OpenPlacing, key: tuple[int, bytes], state: State) -> bool:
+        covered.append(covers(self, key, state))
+        return covered[-1]
+
+    monkeypatch.setattr(OpenPlacing, "covers", look)
+    report = verdict(SUMS, head + entry + body, BY_ELEMENTS)
+    is_right = number == "0f00000000"
+    assert any(covered) == is_right
+    assert (report.missing == ()) == is_right, report.misplaced
+    assert report.is_placed == is_right
 
 
 def test_columns_that_sizes_turn_are_placed() -> None:

@@ -46,6 +46,10 @@ class Head:
         """Those of which it says something."""
         return (*self.terms, *self.truths, *self.spreads, *self.numbers)
 
+    def of_any_facts(self) -> Head:
+        """A state of which nothing but what it holds is known."""
+        return replace(self, facts=[])
+
     def of_later_turns(self) -> Head:
         """A state of some turn but the first, as one of any of which its facts hold."""
         return replace(self, turns={h: 0 for h, n in self.turns.items() if not n})

@@ -292,12 +292,3 @@ def is_same(a: Mixed, b: Mixed) -> bool:
     none = np.zeros(1, np.int64)
     every = a.parts.keys() | b.parts.keys()
     return not any((a.parts.get(s, none) != b.parts.get(s, none)).any() for s in every)
-
-
-def is_same_value(one: Value, other: Value) -> bool:
-    """Whether two registers hold the same."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)  # type: ignore[arg-type]
-    if isinstance(one, Mixed) and isinstance(other, Mixed):
-        return is_same(one, other)
-    return one == other

@@ -22,6 +22,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     types_of,
     unsigned,
 )
+from alcop_mlir.checker.machine.mixed import is_same
 
 
 def symbols_of(value: Value) -> set[str]:
@@ -35,6 +36,18 @@ def symbols_of(value: Value) -> set[str]:
         if isinstance(value, Mixed)
         else set()
     )
+
+
+def is_same_value(one: Value, other: Value) -> bool:
+    """Whether two are the same."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)  # type: ignore[arg-type]
+    if isinstance(one, Mixed) and isinstance(other, Mixed):
+        return is_same(one, other)
+    if isinstance(one, Same) and isinstance(other, Same):
+        limits = (one.low, one.high) == (other.low, other.high)
+        return limits and terms.frozen(one.term) == terms.frozen(other.term)
+    return one == other
 
 
 def is_shared(value: Value) -> bool:

@@ -87,6 +87,10 @@ class Results(Protocol):
         """Whether what arrives is what a listed state has, of these blocks."""
         ...
 
+    def covers(self, key: tuple[int, bytes], state: State) -> bool:
+        """Whether a state that was met before stands for this listed one too."""
+        ...
+
     def pinned(self, state: State) -> None:
         """What a listed state knows more."""
         ...

@@ -8,7 +8,7 @@ goes on by itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from alcop_mlir.checker.machine.arithmetic import Holds, Value
 from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
+from alcop_mlir.checker.machine.predicates import is_same_value
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices, Rest
@@ -31,7 +32,7 @@ from alcop_mlir.checker.placed.open_cover import OpenCover
 from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.placing import Placing
-from alcop_mlir.checker.placed.tags import ZERO, Misplaced, nothing
+from alcop_mlir.checker.placed.tags import ZERO, Misplaced, is_same, nothing
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
 from alcop_mlir.checker.ptx.instructions import Instruction
@@ -67,6 +68,7 @@ class OpenPlacing(Placing):
             statement, self.book.grain, self.here.is_nothing, self.here.is_ended
         )
         self.cases, cases.go = cases, self._go
+        self._single = machine  # of one case
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
         self._go(machine)
         self._key: tuple[Held, bytes] = Held(), b""
@@ -229,6 +231,23 @@ class OpenPlacing(Placing):
         stored, first = state.data.stored, self.first[key].stored
         return len(stored) == len(first) and super().matches(number, state)
 
+    def covers(self, key: tuple[int, bytes], state: State) -> bool:
+        """Where nothing is added a register that holds 0 holds the whole sum of any
+        element. All else is the same there, or less is known.
+        """
+        data, other = state.data, self.first[key]
+        if data.stored or other.stored or other.bounds or other.told:
+            return False
+        known = {n: v for n, v in other.kept.items() if v is not None}
+        less = (other.via, data.via), (other.turns, data.turns), (known, data.kept)
+        if not all(_is_part(one, of) for one, of in less):
+            return False
+        if other.shared.number.any() and not is_same(other.shared, data.shared):
+            return False
+        self._go(self._single)
+        self.machine.state = state
+        return self.sums.are_instances(data.registers, other.registers)
+
     # Elements.
 
     def is_skipped_by_none(self, indices: Indices, count: int, is_zero: bool) -> bool:
@@ -372,15 +391,15 @@ class OpenPlacing(Placing):
 
 def _digest(every: Iterable[tuple[str, Tags]]) -> Any:
     """A hash of names and tags; of what several have once."""
-    parts: list[bytes] = []
-    known: dict[int, int] = {}
-    texts: dict[bytes, int] = {}
+    found, known = hashlib.sha256(), dict[int, bytes]()
     for name, tags in every:
         for one in tags:
-            text, count = b"", len(texts)
             if id(one) not in known:
-                text = one.tobytes()
-                known[id(one)] = texts.setdefault(text, count)
-            parts.append(f"{name} {one.shape} {known[id(one)]}\n".encode())
-            parts.append(text if len(texts) > count else b"")
-    return hashlib.sha256(b"".join(parts))
+                known[id(one)] = hashlib.sha256(one.tobytes()).digest()
+            found.update(f"{name} {one.shape} ".encode() + known[id(one)])
+    return found
+
+
+def _is_part(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
+    """Whether all that one knows the other one knows too."""
+    return all(k in other and is_same_value(v, other[k]) for k, v in one.items())

@@ -13,7 +13,7 @@ from alcop_mlir.checker.machine.held import Held, Tags
 from alcop_mlir.checker.placed.kinds import Element, Kind, Result
 from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
 from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
-from alcop_mlir.checker.placed.tags import ZERO
+from alcop_mlir.checker.placed.tags import ZERO, is_same
 
 
 class OpenSums:
@@ -55,6 +55,24 @@ class OpenSums:
         loops = self.book.loops(kind, np.zeros(1, np.int64))
         along = loops.get(self.statement.reduced)
         return None if along is None else along[0].get(name, 0)
+
+    def are_instances(
+        self, registers: Mapping[str, Tags], other: Mapping[str, Tags]
+    ) -> bool:
+        """Whether registers hold what others say: the same, or 0 where the sum of no
+        element has anything to add, and what the others say is such a sum.
+        """
+        if registers.keys() != other.keys():
+            return False
+        zeros = {n: t for n, t in registers.items() if not is_same(t, other[n])}
+        if not zeros or any((t.number != ZERO).any() for t in zeros.values()):
+            return not zeros
+        kinds = [self.book.kinds[n] for n in self.book.present(other[n] for n in zeros)]
+        sums = [kind for kind in kinds if isinstance(kind, Result)]
+        are_whole = all(k[2:] == (ENDED, frozenset(), ()) for k in sums)
+        if len(sums) < len(kinds) or not are_whole or self.statement.init:
+            return False
+        return self.book.is_whole(())
 
     def ended(self, registers: Mapping[str, Tags]) -> tuple[dict[str, Tags], bool]:
         """Registers, with each sum as a whole one if it surely is; whether all are."""

@@ -19,8 +19,7 @@ from alcop_mlir.checker.machine.arithmetic import Unknown, Value
 from alcop_mlir.checker.machine.cases import Cases
 from alcop_mlir.checker.machine.held import NO_TAGS, Held, Tags
 from alcop_mlir.checker.machine.machine import Machine
-from alcop_mlir.checker.machine.mixed import is_same_value
-from alcop_mlir.checker.machine.predicates import symbols_of
+from alcop_mlir.checker.machine.predicates import is_same_value, symbols_of
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.addresses import is_stable
 from alcop_mlir.checker.placed.blocks import Classes
@@ -382,6 +381,10 @@ class Placing:
             follows(terms.replaced(f, ahead), state.facts, state.clauses)
             for f in first.bounds
         ) and all(is_same(t, first.registers[n]) for n, t in data.registers.items())
+
+    def covers(self, key: tuple[int, bytes], state: State) -> bool:
+        """Whether a state that was met before stands for this listed one too."""
+        return False
 
     # The end.
 

@@ -392,17 +392,6 @@ def chosen(mask: np.ndarray, one: Tags, other: Tags) -> Tags:
     return Tags(number, np.where(column, one.place, other.place))
 
 
-def digest(every: Iterable[tuple[str, Tags]]) -> Any:
-    """A hash of names and tags; of what several have once."""
-    found, known = hashlib.sha256(), dict[int, bytes]()
-    for name, tags in every:
-        for one in tags:
-            if id(one) not in known:
-                known[id(one)] = hashlib.sha256(one.tobytes()).digest()
-            found.update(f"{name} {one.shape} ".encode() + known[id(one)])
-    return found
-
-
 def is_same(one: Tags, other: Tags) -> bool:
     """Whether all tags are the same."""
     if one is other:
