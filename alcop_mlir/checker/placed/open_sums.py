@@ -16,6 +16,9 @@ from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
 from alcop_mlir.checker.placed.tags import ZERO, is_same
 
 
+_WHOLE = Result((), 0, ENDED, frozenset())
+
+
 class OpenSums:
     """Of one check, where its machine is."""
 
@@ -69,7 +72,7 @@ class OpenSums:
             return not zeros
         kinds = [self.book.kinds[n] for n in self.book.present(other[n] for n in zeros)]
         sums = [kind for kind in kinds if isinstance(kind, Result)]
-        are_whole = all(k[2:] == (ENDED, frozenset(), ()) for k in sums)
+        are_whole = all(k._replace(term=(), size=0) == _WHOLE for k in sums)
         if len(sums) < len(kinds) or not are_whole or self.statement.init:
             return False
         return self.book.is_whole(())
