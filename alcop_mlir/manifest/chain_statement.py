@@ -110,8 +110,8 @@ class ChainStatement(Contraction):
         return bool(self.outputs) or self._has_parts_of_rows()
 
     def _has_parts_of_rows(self) -> bool:
-        """Whether it has arrays for parts along the columns: of sums, and of what each
-        row is scaled by, and of totals, in this order.
+        """Whether it has arrays for parts along the columns: of accumulators, of what
+        each row is scaled by, and of totals, in this order.
         """
         every = [a for a in self.arrays if a not in self.read]
         found = [one for one in self.values.function.intermediates if one.name in every]
@@ -202,7 +202,7 @@ class ChainStatement(Contraction):
 
     @property
     def _made(self) -> dict[str, Operand]:
-        """Arrays of parts, that of the sums first."""
+        """Arrays of parts, that of the accumulators first."""
         assert self.parts is not None
         rows = {name: self.read[name] for name in self.chain["kept"]}
         return {self.parts.array: self.parts, **rows}

@@ -147,7 +147,7 @@ TEXT = ATTENTION.ptx.replace(" \t", " ")
 
 
 def changed(old: str, new: str, which: int = -1) -> str:
-    """The kernel with one of the places that a pattern finds replaced."""
+    """The kernel with one of those replaced that a pattern finds."""
     found = [*re.finditer(old, TEXT)][which]
     return TEXT[: found.start()] + found.expand(new) + TEXT[found.end() :]
 

@@ -167,7 +167,7 @@ def _check_chain(
     if not {chain.lhs, chain.rhs, *chain.reads}.isdisjoint(others) or value.get(
         "windows"
     ):
-        raise CertificateError("this is no certificate: an operand of two sums")
+        raise CertificateError("this is no certificate: an operand of two contractions")
     if any(chain.reduced in arrays[n].strides for n in others):
         raise CertificateError("this is no certificate: a chain of other loops")
 

@@ -15,7 +15,6 @@ from alcop_mlir.checker.placed.open_accesses import Accesses, Indices
 from alcop_mlir.checker.placed.open_book import ENDED, OpenBook
 from alcop_mlir.checker.placed.tags import ZERO, is_same
 
-
 _WHOLE = Result((), 0, ENDED, frozenset())
 
 
