@@ -15,6 +15,7 @@ import numpy as np
 from alcop_mlir.checker.form.certificate import Polynomial, Promises
 from alcop_mlir.checker.machine import arithmetic, predicates
 from alcop_mlir.checker.machine.arithmetic import Unknown, types_of
+from alcop_mlir.checker.machine.exact import exact
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import (
@@ -321,7 +322,7 @@ def computed(ins: Instruction, v: list[np.ndarray], own: int) -> np.ndarray | No
         else:
             wide = 2 if "wide" in ins.parts else 1
             is_whole = bool(kinds) and own == kinds[0][1] * wide
-            found = arithmetic.exact(ins.parts, v) if is_whole else None
+            found = exact(ins.parts, v) if is_whole else None
     except (Unknown, KeyError):
         return None
     return found if isinstance(found, np.ndarray) else None

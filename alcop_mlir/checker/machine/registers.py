@@ -22,6 +22,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     same,
 )
 from alcop_mlir.checker.machine.cells import Cells
+from alcop_mlir.checker.machine.exact import exact
 from alcop_mlir.checker.machine.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.machine.predicates import (
     compared,
@@ -277,7 +278,7 @@ class Registers:
             if not lanes or "s" in (kind for kind, _ in kinds):
                 raise Unknown
         if len(lanes) == len(values):
-            found = arithmetic.exact(parts, lanes)
+            found = exact(parts, lanes)
             if found is not None:
                 return self.numbers(found)
         return self._inexact(parts, kinds, values)
