@@ -7,6 +7,7 @@ mathematics, and no fact about them holds modulo 2**32.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.exact_arithmetic import scalar_types
@@ -147,9 +148,23 @@ class UniformArithmetic:
 
     def _shr(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         a, b = v
-        if b.low != b.high or not 0 <= b.low < width or (a.low < 0 and not is_signed):
+        if b.low != b.high or not 0 <= b.low < width:
             raise NoTerm
+        if a.low < 0 and not is_signed:
+            return self._shifted_in(a, b.low, width)
         return self._floor(a, 1 << b.low, width)
+
+    def _shifted_in(self, a: Uniform, count: int, width: int) -> Uniform:
+        """`shr` that shifts zeros in, of what may be negative: 2**width is added there.
+
+        Of few bits the quotient is itself what says so, -1 or 0.
+        """
+        by = 1 << count
+        cut = self.symbols.quotient(a.term, by)
+        is_small = -by <= a.low and a.high < by
+        sign = self.symbols.quotient(a.term, by if is_small else 1 << (width - 1))
+        most = (1 << (width - count)) - 1
+        return self.fitting(cut - sign * (most + 1), 0, most, width)
 
     def _and(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         mask, a = sorted(v, key=lambda one: one.low != one.high)
@@ -214,6 +229,8 @@ class UniformArithmetic:
         of: Callable[[int, int], int] | None = None,
     ) -> Uniform:
         """`a` where the condition holds, else `b`; of: min or max, if it is that."""
+        if not of:
+            a, b = _limited(a, condition.true), _limited(b, condition.false)
         low = of(a.low, b.low) if of else min(a.low, b.low)
         high = of(a.high, b.high) if of else max(a.high, b.high)
         if of and (a.high <= b.low or b.high <= a.low):
@@ -248,6 +265,21 @@ class UniformArithmetic:
         if to > of and not least <= a.low <= a.high <= most:
             raise NoTerm
         return self.fitting(a.term, a.low, a.high, to)
+
+
+def _limited(value: Uniform, clause: linear.Clause) -> Uniform:
+    """The value, in the range that it has where the facts of one alternative hold."""
+    low, high = value.low, value.high
+    for fact in clause[0] if len(clause) == 1 else ():
+        for symbol, factor in fact.terms.items():
+            times = Fraction(value.term.terms.get(symbol, 0), factor)
+            if times.denominator == 1 and times:
+                left = value.term - fact * int(times)
+                if not left.terms:  # the value is a multiple of the fact, and this
+                    low = max(low, left.constant) if times > 0 else low
+                    high = min(high, left.constant) if times < 0 else high
+            break
+    return Uniform(value.term, low, high) if low <= high else value
 
 
 def _room(a: Linear, b: Linear) -> int:

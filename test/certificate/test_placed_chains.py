@@ -71,12 +71,38 @@ def test_chains_are_placed(case: Case) -> None:
     assert_proven(case)
 
 
-def test_causal_attention_is_proven_in_part() -> None:
-    """Two loops of columns, how many of which have turns depends on the block."""
-    report = verdict(CAUSAL, CAUSAL.ptx)
-    assert report.status == "proven"
+# Two loops of columns, how many of which have turns depends on the block.
+OF_CAUSAL = {
+    "two loops": CAUSAL,
+    "parts": of_form(mask="causal", heads=1, m=512, n=512, k=64, d=64),
+    "edges": of_form(mask="causal", m=150, n=200),
+}
+
+
+@pytest.mark.parametrize("name", OF_CAUSAL)
+def test_causal_attention_is_proven_in_part(name: str) -> None:
+    case = OF_CAUSAL[name]
+    report = verdict(case, case.ptx, "chain_chain" if name == "parts" else None)
+    assert report.status == "proven", report.verdict
     assert report.is_ending
     assert report.is_bounded
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        # A tile is copied where columns are left, of those of the part.
+        ("parts", "setp.le.u64", "setp.gt.u64"),
+        # The second tile is copied where the loop is long enough for it.
+        ("edges", ", 65;", ", 129;"),
+    ],
+)
+def test_tiles_that_are_not_copied_are_found(name: str, old: str, new: str) -> None:
+    case = OF_CAUSAL[name]
+    text = case.ptx.replace(old, new)
+    assert case.behaviour(text) == "hazards"
+    report = verdict(case, text, "chain_chain" if name == "parts" else None)
+    assert "reads what is never written" in report.verdict
 
 
 # Of 72 rows and 80 columns, with a mask of each.

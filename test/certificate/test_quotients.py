@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from alcop_mlir.certificate.linear import Linear, Symbols
+from alcop_mlir.certificate.linear import Linear, Symbols, at_least
 from alcop_mlir.certificate.search.answers import Found
 from alcop_mlir.certificate.uniform_arithmetic import UniformArithmetic
+from alcop_mlir.certificate.values import Uniform
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Quotient, Term
+from alcop_mlir.checker.machine import arithmetic
 from alcop_mlir.checker.machine.arithmetic import fitting
 
 MOST = {"x": 95, "y": 31}
@@ -105,3 +107,44 @@ def test_the_range_of_a_rest_is_that_of_the_rest(
     assert (found.low, found.high) == (proven.low, proven.high)
     values = [times * n + plus - 2 * rest * (n // 2) for n in range(4)]
     assert low <= min(values) <= max(values) <= high
+
+
+@pytest.mark.parametrize(("times", "plus"), [(32, 0), (-3, 7), (1, -40), (0, 5)])
+def test_the_range_of_a_choice_is_that_of_what_is_chosen(times: int, plus: int) -> None:
+    """`times * x + plus` where x is below 5, else `x - 5`; x is up to 9."""
+    x, value = Linear({"x": 1}), Linear({"x": times}, plus)
+    ends = sorted((plus, times * 9 + plus))
+    is_below = at_least(-x + 4)
+    a, b = Uniform(value, *ends), Uniform(x - 5, -5, 4)
+    proven = UniformArithmetic(Symbols({"x": (0, 9)})).chosen(is_below, a, b)
+    values = [times * n + plus if n < 5 else n - 5 for n in range(10)]
+    if times:
+        assert (proven.low, proven.high) == (min(values), max(values))
+    test = arithmetic.at_least({"x": -1, "": 4})
+    first = arithmetic.Same({"x": times, "": plus}, *ends)
+    checked = arithmetic.chosen(test, first, arithmetic.Same({"x": 1, "": -5}, -5, 4))
+    assert (proven.low, proven.high) == (checked.low, checked.high)
+    assert proven.low <= min(values) <= max(values) <= proven.high
+
+
+@pytest.mark.parametrize("count", [1, 5, 26, 31])
+@pytest.mark.parametrize("high", [63, 2**31 - 1])
+def test_shifts_without_a_sign_shift_zeros_in(count: int, high: int) -> None:
+    """Of numbers of 32 bits from -64 on."""
+    x, parts = Linear({"x": 1}), ["shr", "u32"]
+    by = Uniform(Linear({}, count), count, count)
+    symbols = Symbols({"x": (-64, high)})
+    proven = UniformArithmetic(symbols).compute(
+        ("shr", "u32"), [Uniform(x, -64, high), by]
+    )
+    given = [arithmetic.Same({"x": 1}, -64, high)]
+    given.append(arithmetic.Same(terms.number(count), count, count))
+    checked = arithmetic.linear(parts, given)
+    assert (proven.low, proven.high) == (checked.low, checked.high)
+    for number in (-64, -63, -1, 0, 1, 63, high):
+        value = number % 2**32 >> count
+        assert value_of(checked.term, {"x": number}) == value
+        assert checked.low <= value <= checked.high
+        found = symbols.replaced(proven.term, {"x": Linear({}, number)})
+        assert not found.terms
+        assert found.constant == value

@@ -151,8 +151,9 @@ def linear(parts: list[str], v: list[Same]) -> Same:
         raise Unknown
     if name == "shl" and 0 <= fixed < width:
         return _times(a, 1 << fixed, width)
-    if name == "shr" and 0 <= fixed < width and (kind == "s" or a.low >= 0):
-        return _floor(a, 1 << fixed, width)
+    if name == "shr" and 0 <= fixed < width:
+        is_signed = kind == "s" or a.low >= 0
+        return (_floor if is_signed else _shifted_in)(a, 1 << fixed, width)
     if name in ("div", "rem") and fixed > 0 and a.low >= 0:
         return (_floor if name == "div" else _modulo)(a, fixed, width)
     raise Unknown
@@ -197,6 +198,15 @@ def _times(a: Same, factor: int, width: int) -> Same:
 
 def _floor(a: Same, by: int, width: int) -> Same:
     return fitting(terms.quotient(a.term, by), a.low // by, a.high // by, width)
+
+
+def _shifted_in(a: Same, by: int, width: int) -> Same:
+    """A quotient without a sign: where `a` is negative 2**width is added to it."""
+    cut, above = terms.quotient(a.term, by), 2**width // by
+    is_small = -by <= a.low and a.high < by
+    # -1 or 0; of small numbers the quotient is.
+    sign = cut if is_small else terms.quotient(a.term, 2 ** (width - 1))
+    return fitting(terms.plus(cut, sign, -above), 0, above - 1, width)
 
 
 def _modulo(a: Same, by: int, width: int) -> Same:
@@ -276,8 +286,24 @@ def common(numbers: list[int]) -> int:
 
 def chosen(test: Holds, a: Same, b: Same) -> Same:
     """`a` where the predicate holds, else `b`."""
+    a, b = _limited(a, test.true), _limited(b, test.false)
     term = _carry(test, a, b) or terms.choice(test.true, test.false, a.term, b.term)
     return Same(term, min(a.low, b.low), max(a.high, b.high))
+
+
+def _limited(value: Same, clause: Clause) -> Same:
+    """The value in the range that facts leave, of one alternative: where it is
+    n * fact + c it is at least c, or at most, if n is negative.
+    """
+    low, high = value.low, value.high
+    for fact in clause[0] if len(clause) == 1 else ():
+        symbol = next((s for s, c in fact.items() if s and c), "")
+        times, rest = divmod(value.term.get(symbol, 0), fact.get(symbol, 0) or 1)
+        left = terms.plus(value.term, fact, -times)
+        if symbol and times and not rest and terms.is_constant(left):
+            end = left.get("", 0)
+            low, high = (max(low, end), high) if times > 0 else (low, min(high, end))
+    return Same(value.term, low, high) if low <= high else value
 
 
 def _carry(test: Holds, a: Same, b: Same) -> Term | None:
