@@ -19,7 +19,7 @@ from typing import Any
 
 from alcop_mlir.certificate.digests import exact_digest
 from alcop_mlir.certificate.heads import HeadState, turn_symbol
-from alcop_mlir.certificate.linear import Choice, Clause, Linear, Quotient, Symbols
+from alcop_mlir.certificate.linear import Clause, Division, Linear, Quotient, Symbols
 from alcop_mlir.certificate.proof import Proof
 from alcop_mlir.certificate.values import Exact, Spread, Truth, Uniform
 
@@ -147,7 +147,9 @@ def _made(symbols: Symbols, name: str) -> dict[str, Any]:
     made = symbols.made[name]
     if isinstance(made, Quotient):
         return {"dividend": linear(made.dividend), "divisor": made.divisor}
-    assert isinstance(made, Choice)
+    if isinstance(made, Division):
+        parts = {"dividend": linear(made.dividend), "by": linear(made.by)}
+        return {**parts, "is_rest": made.is_rest}
     return {
         "if": clause(made.condition.true),
         "unless": clause(made.condition.false),

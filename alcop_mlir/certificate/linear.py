@@ -127,6 +127,15 @@ class Quotient:
 
 
 @dataclass(frozen=True)
+class Division:
+    """The quotient or the rest of a division by what is not known."""
+
+    dividend: Linear
+    by: Linear
+    is_rest: bool
+
+
+@dataclass(frozen=True)
 class Choice:
     """`first` where the condition holds, else `second`."""
 
@@ -143,7 +152,7 @@ class Symbols:
     """
 
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
-    made: dict[str, Quotient | Choice] = field(default_factory=dict)
+    made: dict[str, Quotient | Division | Choice] = field(default_factory=dict)
 
     def quotient(self, dividend: Linear, divisor: int) -> Linear:
         """`dividend // divisor`; what `divisor` divides is taken out."""
@@ -168,6 +177,12 @@ class Symbols:
         self.made[name] = Quotient(left, divisor)
         return outer + Linear({name: 1})
 
+    def division(self, dividend: Linear, by: Linear, is_rest: bool) -> Linear:
+        """`dividend / by` rounded down, or what is left."""
+        name = f"[{dividend}]{'%' if is_rest else '/'}[{by}]"
+        self.made[name] = Division(dividend, by, is_rest)
+        return Linear({name: 1})
+
     def choice(self, condition: Condition, first: Linear, second: Linear) -> Linear:
         """The value that the condition chooses."""
         if first == second:
@@ -187,6 +202,8 @@ class Symbols:
         made = self.made.get(name)
         if isinstance(made, Quotient):
             found |= self.symbols(made.dividend)
+        if isinstance(made, Division):
+            found |= self.symbols(made.dividend) | self.symbols(made.by)
         if isinstance(made, Choice):
             every = [f for one in made.condition.true for f in one]
             for term in (*every, made.first, made.second):
@@ -212,6 +229,9 @@ class Symbols:
             return Linear({name: 1})
         if isinstance(made, Quotient):
             return self.quotient(self.replaced(made.dividend, values), made.divisor)
+        if isinstance(made, Division):
+            dividend = self.replaced(made.dividend, values)
+            return self.division(dividend, self.replaced(made.by, values), made.is_rest)
         condition = Condition(
             self.replaced_clause(made.condition.true, values),
             self.replaced_clause(made.condition.false, values),

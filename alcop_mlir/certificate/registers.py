@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from alcop_mlir.certificate.state import Requirement, State
 from alcop_mlir.certificate.uniform_arithmetic import (
     NoTerm,
     UniformArithmetic,
+    limited,
     limits_of,
 )
 from alcop_mlir.certificate.values import (
@@ -243,6 +245,7 @@ class Registers:
         terms = [as_uniform(value, width) for value in values]
         if first == "cvt":  # reads another width than it writes
             terms = [as_uniform(values[0], types[-1][1])] if types else terms
+            terms = [self._by_facts(one) if one else None for one in terms]
         if all(isinstance(t, Uniform) for t in terms):
             return self._term(ins, [t for t in terms if t], width)
         if all(map(is_shared_by_all, values)):
@@ -272,7 +275,24 @@ class Registers:
         try:
             return self._plain(self.uniform.compute(ins.parts, terms))
         except NoTerm:
-            return self._unknown_multiple(ins.parts, terms, width)
+            return self._open(ins.parts, terms, width)
+
+    def _by_facts(self, value: Uniform) -> Uniform:
+        """What has more than 32 bits in the range that facts of the state leave."""
+        if value.high < 1 << 31:
+            return value
+        return limited(value, self.state.facts, self.symbols.ranges)
+
+    def _open(
+        self, parts: tuple[str, ...], terms: list[Uniform], width: int
+    ) -> Uniform:
+        """What is no sum of what it is made of; else an unknown, or a multiple."""
+        with suppress(NoTerm):
+            if parts[0] == "div" and len(parts) == 2 and parts[1][0] in "us":
+                return self.uniform.quotient(*terms)
+            if parts[:2] == ("mul", "lo"):
+                return self.uniform.whole(*terms)
+        return self._unknown_multiple(parts, terms, width)
 
     def _converted_narrowly(
         self, types: list[tuple[str, int]], values: list[Value]

@@ -6,8 +6,7 @@ mathematics, and no fact about them holds modulo 2**32.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Mapping
 
 from alcop_mlir.certificate import linear
 from alcop_mlir.certificate.exact_arithmetic import scalar_types
@@ -62,6 +61,8 @@ class UniformArithmetic:
         """The range, or that of a rest of a division, where the term is one."""
         for symbol, factor in term.terms.items():
             known = self.symbols.made.get(symbol)
+            if isinstance(known, linear.Division) and known.is_rest:
+                low = max(low, term.constant) if term.terms == {symbol: 1} else low
             if isinstance(known, linear.Quotient) and factor % known.divisor == 0:
                 by, divisor = -factor // known.divisor, known.divisor
                 left = term - (known.dividend - Linear({symbol: divisor})) * by
@@ -162,7 +163,7 @@ class UniformArithmetic:
         by = 1 << count
         cut = self.symbols.quotient(a.term, by)
         is_small = -by <= a.low and a.high < by
-        sign = self.symbols.quotient(a.term, by if is_small else 1 << (width - 1))
+        sign = cut if is_small else self.symbols.quotient(a.term, 1 << (width - 1))
         most = (1 << (width - count)) - 1
         return self.fitting(cut - sign * (most + 1), 0, most, width)
 
@@ -194,6 +195,29 @@ class UniformArithmetic:
         if b.low != b.high or b.low <= 0 or a.low < 0:
             raise NoTerm
         return self._floor(a, b.low, width)
+
+    def quotient(self, a: Uniform, b: Uniform) -> Uniform:
+        """Of a division by what is not known."""
+        if a.low < 0 or b.low < 1:
+            raise NoTerm
+        term, rest = (self.symbols.division(a.term, b.term, r) for r in (False, True))
+        low, high = 0, a.high // b.low
+        for symbol, most in ((*term.terms, high), (*rest.terms, a.high)):
+            known = self.symbols.ranges.get(symbol, (0, most))
+            self.symbols.ranges[symbol] = 0, max(most, known[1])
+        return Uniform(term, low, high)
+
+    def whole(self, a: Uniform, b: Uniform) -> Uniform:
+        """A quotient times what was divided by: what was divided, but for the rest."""
+        for one, by in ((a, b), (b, a)):
+            known = self.symbols.made.get(next(iter(one.term.terms), ""))
+            if not isinstance(known, linear.Division) or known.by != by.term:
+                continue
+            if one.term == self.symbols.division(known.dividend, known.by, False):
+                rest = self.symbols.division(known.dividend, known.by, True)
+                if (ends := _ends(rest, self.symbols.ranges)) is not None:
+                    return Uniform(known.dividend - rest, *ends)
+        raise NoTerm
 
     def _rem(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         a, b = v
@@ -230,7 +254,7 @@ class UniformArithmetic:
     ) -> Uniform:
         """`a` where the condition holds, else `b`; of: min or max, if it is that."""
         if not of:
-            a, b = _limited(a, condition.true), _limited(b, condition.false)
+            a, b = _where(a, condition.true), _where(b, condition.false)
         low = of(a.low, b.low) if of else min(a.low, b.low)
         high = of(a.high, b.high) if of else max(a.high, b.high)
         if of and (a.high <= b.low or b.high <= a.low):
@@ -267,19 +291,39 @@ class UniformArithmetic:
         return self.fitting(a.term, a.low, a.high, to)
 
 
-def _limited(value: Uniform, clause: linear.Clause) -> Uniform:
-    """The value, in the range that it has where the facts of one alternative hold."""
+def _where(value: Uniform, clause: linear.Clause) -> Uniform:
+    """The value in the range that it has where the facts of one alternative hold."""
+    return limited(value, clause[0], {}) if len(clause) == 1 else value
+
+
+def limited(
+    value: Uniform, facts: Iterable[Linear], ranges: Mapping[str, tuple[int, int]]
+) -> Uniform:
+    """The value in the range that facts leave: where it is `times` one of them, and a
+    number or a symbol beside that, it is at least what is beside, or at most.
+    """
     low, high = value.low, value.high
-    for fact in clause[0] if len(clause) == 1 else ():
+    for fact in facts:
         for symbol, factor in fact.terms.items():
-            times = Fraction(value.term.terms.get(symbol, 0), factor)
-            if times.denominator == 1 and times:
-                left = value.term - fact * int(times)
-                if not left.terms:  # the value is a multiple of the fact, and this
-                    low = max(low, left.constant) if times > 0 else low
-                    high = min(high, left.constant) if times < 0 else high
-            break
+            times, rest = divmod(value.term.terms.get(symbol, 0), factor)
+            if rest or not times:
+                continue
+            ends = _ends(value.term - fact * times, ranges)
+            if ends is not None and times > 0:
+                low = max(low, ends[0])
+            elif ends is not None:
+                high = min(high, ends[1])
     return Uniform(value.term, low, high) if low <= high else value
+
+
+def _ends(
+    term: Linear, ranges: Mapping[str, tuple[int, int]]
+) -> tuple[int, int] | None:
+    """The range of a number, or of one symbol of which it is known."""
+    if not term.terms.keys() <= ranges.keys() or len(term.terms) > 1:
+        return None
+    ends = [f * end for s, f in term.terms.items() for end in ranges[s]] or [0]
+    return min(ends) + term.constant, max(ends) + term.constant
 
 
 def _room(a: Linear, b: Linear) -> int:

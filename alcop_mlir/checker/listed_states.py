@@ -317,6 +317,8 @@ class ListedStates:
         less = terms.minus(found.term, terms.replaced(term, values))
         if terms.is_constant(less):
             return not less.get("", 0)
+        if any(terms.names_division(s) for s in term):
+            return False  # nothing but its computation says what it is
         follows = self.machine.facts.follows
         return all(
             follows(one, state.facts, state.clauses)

@@ -105,6 +105,37 @@ def test_tiles_that_are_not_copied_are_found(name: str, old: str, new: str) -> N
     assert "reads what is never written" in report.verdict
 
 
+# Rows of which there are as many as there are: each block has some of one head.
+WINDOW = Form(m=72, mask="window", open="m").text()
+OPEN = {
+    "causal": Case("chain", Form(open="m", mask="causal").text(), sizes=((130,),)),
+    "window": Case("chain", WINDOW, sizes=((130,),)),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_turns_that_depend_on_rows_of_a_head(name: str) -> None:
+    """The number of the block is divided by what is not known."""
+    report = verdict(OPEN[name], OPEN[name].ptx)
+    assert report.status == "proven", report.verdict
+    assert report.is_ending
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("causal", r"(setp.eq.b64 .*), 1;", r"\1, 2;"),
+        ("window", r"(setp.ge.u64 +(%p\d+),[^@]*)@\2 bra", r"\1bra.uni"),
+    ],
+)
+def test_tiles_of_open_rows_that_are_not_copied(name: str, old: str, new: str) -> None:
+    case = OPEN[name]
+    text, count = re.subn(old, new, case.ptx.replace("\t", " "))
+    assert count == 1
+    assert case.behaviour(text) == "hazards"
+    assert "reads what is never written" in verdict(case, text).verdict
+
+
 # Of 72 rows and 80 columns, with a mask of each.
 EDGES = of_form(mask="additive", m=72, n=80, heads=1)
 OF_EDGES = {

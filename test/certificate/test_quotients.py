@@ -6,12 +6,17 @@ import pytest
 
 from alcop_mlir.certificate.linear import Linear, Symbols, at_least
 from alcop_mlir.certificate.search.answers import Found
-from alcop_mlir.certificate.uniform_arithmetic import UniformArithmetic
+from alcop_mlir.certificate.uniform_arithmetic import (
+    NoTerm,
+    UniformArithmetic,
+    limited,
+)
 from alcop_mlir.certificate.values import Uniform
 from alcop_mlir.checker.bounds.products import ProductFacts
 from alcop_mlir.checker.logic import terms
+from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.logic.terms import Quotient, Term
-from alcop_mlir.checker.machine import arithmetic
+from alcop_mlir.checker.machine import arithmetic, divisions
 from alcop_mlir.checker.machine.arithmetic import fitting
 
 MOST = {"x": 95, "y": 31}
@@ -148,3 +153,47 @@ def test_shifts_without_a_sign_shift_zeros_in(count: int, high: int) -> None:
         found = symbols.replaced(proven.term, {"x": Linear({}, number)})
         assert not found.terms
         assert found.constant == value
+
+
+def test_the_rest_of_a_division_by_what_is_not_known() -> None:
+    """`x - x / n * n`, of x up to 9 and n from 1 to 4, has the range of a rest."""
+    symbols = Symbols({"x": (0, 9), "n": (1, 4)})
+    arith = UniformArithmetic(symbols)
+    x, n = Uniform(Linear({"x": 1}), 0, 9), Uniform(Linear({"n": 1}), 1, 4)
+    proven = arith.quotient(x, n)
+    assert (proven.low, proven.high) == (0, 9)
+    left = arith.compute(("sub", "s64"), [x, arith.whole(n, proven)])
+    assert (left.low, left.high) == (0, 9)
+    facts = Facts(Answers([], [], []))
+    a, b = arithmetic.Same({"x": 1}, 0, 9), arithmetic.Same({"n": 1}, 1, 4)
+    checked = divisions.quotient(a, b, facts)
+    assert checked is not None
+    assert (checked.low, checked.high) == (0, 9)
+    product = divisions.whole(b, checked, facts)
+    assert product is not None
+    rest = arithmetic.linear(["sub", "s64"], [a, product])
+    assert (rest.low, rest.high) == (0, 9)
+    # Times another number it is no part of x, nor is what is not the quotient alone.
+    other = arithmetic.Same({"m": 1}, 1, 4)
+    more = arithmetic.Same(terms.plus(checked.term, {"": 1}), 1, 10)
+    for one, by in ((checked, other), (more, b), (b, b)):
+        assert divisions.whole(one, by, facts) is None
+    with pytest.raises(NoTerm):
+        arith.whole(proven, Uniform(Linear({"m": 1}), 1, 4))
+    # By what may be 0, and of what may be negative, nothing is known.
+    zero = arithmetic.Same({"n": 1}, 0, 4)
+    assert divisions.quotient(a, zero, facts) is None
+    assert divisions.quotient(arithmetic.Same({"x": 1}, -1, 9), b, facts) is None
+    with pytest.raises(NoTerm):
+        arith.quotient(x, Uniform(Linear({"n": 1}), 0, 4))
+
+
+def test_a_number_is_below_what_a_fact_says() -> None:
+    """Of `x <= c`, c up to 7, and of 2 <= x; of 3 * x is said nothing here."""
+    x, c = Linear({"x": 1}), Linear({"c": 1})
+    ranges = {"c": (0, 7)}
+    found = limited(Uniform(x, 0, 99), [c - x, x - 2, x * 3 - 15], ranges)
+    assert (found.low, found.high) == (2, 7)
+    facts = [{"c": 1, "x": -1}, {"x": 1, "": -2}, {"x": 3, "": -15}]
+    checked = arithmetic.limited(arithmetic.Same({"x": 1}, 0, 99), facts, ranges)
+    assert (checked.low, checked.high) == (2, 7)

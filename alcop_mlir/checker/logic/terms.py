@@ -146,6 +146,11 @@ def division(a: Term, b: Term) -> tuple[Division, Division]:
     return every
 
 
+def names_division(symbol: str) -> bool:
+    """Whether it is a `Division`, or one is inside: no other names have brackets."""
+    return "[" in symbol
+
+
 def choice(true: Clause, false: Clause, first: Term, second: Term) -> Term:
     """`first` where the clause `true` holds, else `second`."""
     if frozen(first) == frozen(second):
@@ -226,6 +231,9 @@ def _value(symbol: str, values: Mapping[str, Term]) -> Term:
     if _is_of(symbol, values):
         if isinstance(symbol, Quotient):
             return quotient(replaced(symbol.dividend, values), symbol.divisor)
+        if isinstance(symbol, Division):
+            parts = replaced(symbol.dividend, values), replaced(symbol.by, values)
+            return {division(*parts)[symbol.is_rest]: 1}
         if isinstance(symbol, Product):
             found = number(1)
             for factor in symbol.factors:

@@ -6,6 +6,7 @@ PTX ISA "Integer Arithmetic Instructions", "Comparison and Selection Instruction
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import gcd
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
-from alcop_mlir.checker.logic.terms import Clause, Quotient, Term
+from alcop_mlir.checker.logic.terms import Clause, Division, Quotient, Term
 from alcop_mlir.checker.machine.bits import room
 
 
@@ -170,6 +171,9 @@ def fitting(term: Term, low: int, high: int, width: int) -> Same:
 def _within(term: Term, low: int, high: int) -> tuple[int, int]:
     """The range, or that of the rest of a division, if the term is one."""
     for symbol, factor in term.items():
+        if isinstance(symbol, Division) and symbol.is_rest:
+            one = terms.minus(term, {symbol: 1})
+            low = max(low, one.get("", 0)) if terms.is_constant(one) else low
         if isinstance(symbol, Quotient) and factor % symbol.divisor == 0:
             times, divisor = -factor // symbol.divisor, symbol.divisor
             rest = terms.plus(symbol.dividend, {symbol: 1}, -divisor)
@@ -286,23 +290,35 @@ def common(numbers: list[int]) -> int:
 
 def chosen(test: Holds, a: Same, b: Same) -> Same:
     """`a` where the predicate holds, else `b`."""
-    a, b = _limited(a, test.true), _limited(b, test.false)
+    a, b = _where(a, test.true), _where(b, test.false)
     term = _carry(test, a, b) or terms.choice(test.true, test.false, a.term, b.term)
     return Same(term, min(a.low, b.low), max(a.high, b.high))
 
 
-def _limited(value: Same, clause: Clause) -> Same:
-    """The value in the range that facts leave, of one alternative: where it is
-    n * fact + c it is at least c, or at most, if n is negative.
+def _where(value: Same, clause: Clause) -> Same:
+    """The value in the range that it has where the facts of one alternative hold."""
+    return limited(value, clause[0], {}) if len(clause) == 1 else value
+
+
+def limited(
+    value: Same, facts: Iterable[Term], ranges: Mapping[str, tuple[Any, Any]]
+) -> Same:
+    """The value in the range that facts leave: where it is n times one of them plus c,
+    a number or a symbol, it is at least c, or at most, if n is negative.
     """
     low, high = value.low, value.high
-    for fact in clause[0] if len(clause) == 1 else ():
-        symbol = next((s for s, c in fact.items() if s and c), "")
-        times, rest = divmod(value.term.get(symbol, 0), fact.get(symbol, 0) or 1)
-        left = terms.plus(value.term, fact, -times)
-        if symbol and times and not rest and terms.is_constant(left):
-            end = left.get("", 0)
-            low, high = (max(low, end), high) if times > 0 else (low, min(high, end))
+    for fact in facts:
+        for symbol in [s for s, c in fact.items() if s and c]:
+            times, rest = divmod(value.term.get(symbol, 0), fact[symbol])
+            beside = terms.plus(value.term, fact, -times)
+            names = [s for s, c in beside.items() if s and c]
+            if rest or not times or len(names) > 1 or not set(names) <= ranges.keys():
+                continue
+            ends = [beside[s] * end for s in names for end in ranges[s]] or [0]
+            if times > 0:
+                low = max(low, beside.get("", 0) + min(ends))
+            else:
+                high = min(high, beside.get("", 0) + max(ends))
     return Same(value.term, low, high) if low <= high else value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts
-from alcop_mlir.checker.machine import arithmetic
+from alcop_mlir.checker.machine import arithmetic, divisions
 from alcop_mlir.checker.machine.arithmetic import (
     Holds,
     Mixed,
@@ -197,6 +197,8 @@ class Registers:
         if ins.parts[0] == "ld":
             return self._fitting(self._loaded(ins, ins.width))
         values = [self.value(one) for one in ins.sources]
+        if ins.parts[0] == "cvt":
+            values = [*map(self._by_facts, values)]
         residues = None
         is_open = ins.parts[0] == "and" and self.state.residues
         if is_open and not all(isinstance(v, np.ndarray) for v in values):
@@ -212,6 +214,13 @@ class Registers:
         if is_fresh:
             self.state.made.add(self.fresh)
         return found
+
+    def _by_facts(self, value: Value) -> Value:
+        """What has more than 32 bits in the range that facts of the state leave."""
+        if not isinstance(value, Same) or value.high < 1 << 31:
+            return value
+        facts, ranges = self.state.facts, self.facts.ranges
+        return self.interned(arithmetic.limited(value, facts, ranges))
 
     def _fitting(self, value: Value) -> Value:
         if not isinstance(value, Same):
@@ -242,9 +251,16 @@ class Registers:
         return self.numbers(value & np.uint64(1)) if is_number else value
 
     def _open(self, parts: list[str], values: list[Value], width: int) -> Value:
-        """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple."""
+        """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple; parts of
+        divisions by what is not known.
+        """
         if not all(map(is_shared, values)):
             return None
+        of = divisions.of(parts)
+        if of is not None:
+            a, b = (same(v, width) for v in values)
+            if a and b and (found := of(a, b, self.facts)):
+                return found
         if parts[0] == "setp" or parts[-1] == "pred":
             bit = self.unknown(0, 1)
             return arithmetic.at_least(terms.minus(bit.term, terms.number(1)))
