@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from alcop_mlir.certificate.linear import Linear, Symbols, at_least
@@ -13,6 +16,7 @@ from alcop_mlir.certificate.uniform_arithmetic import (
 )
 from alcop_mlir.certificate.values import Uniform
 from alcop_mlir.checker.bounds.products import ProductFacts
+from alcop_mlir.checker.listed_states import ListedStates
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.logic.terms import Quotient, Term
@@ -197,3 +201,28 @@ def test_a_number_is_below_what_a_fact_says() -> None:
     facts = [{"c": 1, "x": -1}, {"x": 1, "": -2}, {"x": 3, "": -15}]
     checked = arithmetic.limited(arithmetic.Same({"x": 1}, 0, 99), facts, ranges)
     assert (checked.low, checked.high) == (2, 7)
+
+
+def test_a_listed_state_does_not_say_what_is_a_quotient() -> None:
+    """Though facts say that both are 0: what is `q * n` where q is no quotient?"""
+    facts = Facts(Found())
+    x, n = arithmetic.Same({"x": 1}, 0, 3), arithmetic.Same({"n": 1}, 4, 9)
+    quotient = divisions.quotient(x, n, facts)
+    assert quotient is not None
+    facts.limit("y", 0, 0)
+    kernel = SimpleNamespace(width=lambda name: 64)
+    states: Any = SimpleNamespace(
+        machine=SimpleNamespace(kernel=kernel, facts=facts),
+        _is_between=lambda *given: True,
+    )
+    arrived: Any = SimpleNamespace(
+        registers={"%r1": arithmetic.Same({"y": 1}, 0, 0)}, facts=[], clauses=[]
+    )
+    half = terms.quotient(terms.plus(quotient.term, {"x": 1}), 2)
+    for term, is_accepted in (({"": 0}, True), (quotient.term, False), (half, False)):
+        head: Any = SimpleNamespace(pc=0, terms={"%r1": (term, 0, 0)})
+        found = ListedStates._has_term(states, head, arrived, "%r1", {})
+        assert found == is_accepted
+    arrived.registers["%r1"] = quotient
+    head = SimpleNamespace(pc=0, terms={"%r1": (quotient.term, 0, 0)})
+    assert ListedStates._has_term(states, head, arrived, "%r1", {})
