@@ -107,9 +107,11 @@ def test_tiles_that_are_not_copied_are_found(name: str, old: str, new: str) -> N
 
 # Rows of which there are as many as there are: each block has some of one head.
 WINDOW = Form(m=72, mask="window", open="m").text()
+ALL = Form(mask="causal", open="bmn").text()
 OPEN = {
     "causal": Case("chain", Form(open="m", mask="causal").text(), sizes=((130,),)),
     "window": Case("chain", WINDOW, sizes=((130,),)),
+    "all sizes": Case("chain", ALL, sizes=((1, 200, 200),)),
 }
 
 
@@ -125,6 +127,7 @@ def test_turns_that_depend_on_rows_of_a_head(name: str) -> None:
     ("name", "old", "new"),
     [
         ("causal", r"(setp.eq.b64 .*), 1;", r"\1, 2;"),
+        ("all sizes", r"(setp.lt.u64 .*), 65;", r"\1, 129;"),
         ("window", r"(setp.ge.u64 +(%p\d+),[^@]*)@\2 bra", r"\1bra.uni"),
     ],
 )

@@ -10,15 +10,21 @@ from alcop_mlir.certificate.search.steps import Row, total
 _MOST_ROWS = 160
 
 
-def eliminated(rows: list[Row]) -> Row | None:
+def eliminated(rows: list[Row], outer_first: bool = False) -> Row | None:
     """A contradiction: by values for symbols where two facts say one, else by adding
     each lower bound of a symbol to each upper one.
+
+    outer_first: what is made of other symbols goes before these, else what costs least.
+        Sums are rounded to whole numbers: what contradicts depends on the order.
     """
     while True:
         rows, equal, found = _strictest(rows)
         if found is not None or not rows or len(rows) > _MOST_ROWS:
             return found
-        rows = _combined(rows) if equal is None else _solved(rows, *equal)
+        if equal is not None:
+            rows = _solved(rows, *equal)
+        else:
+            rows = _combined(rows, outer_first=outer_first)
 
 
 def left_of(rows: list[Row], own: Collection[str]) -> list[Row]:
@@ -80,14 +86,20 @@ def _solved(
     return found
 
 
-def _combined(rows: list[Row], own: Collection[str] = ()) -> list[Row]:
-    """Without the symbol that costs least, of those that are not `own`."""
+def _combined(
+    rows: list[Row], own: Collection[str] = (), outer_first: bool = False
+) -> list[Row]:
+    """Without the symbol that costs least, of those that are not `own`; or the one with
+    the longest name, which has those of all that it is made of in it.
+    """
     counts: dict[str, list[int]] = {}
     for row in rows:
         for symbol, factor in row.term.items():
             counts.setdefault(symbol, [0, 0])[factor > 0] += 1
     counts.pop("", None)
     costs = {s: (a * b - a - b, s) for s, (a, b) in counts.items() if s not in own}
+    if outer_first:
+        costs = {s: (-len(s), s) for s in costs}
     symbol = min(costs, key=lambda s: costs[s])
     found = [r for r in rows if symbol not in r.term]
     lows = [r for r in rows if r.term.get(symbol, 0) > 0]

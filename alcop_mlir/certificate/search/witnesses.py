@@ -326,7 +326,7 @@ class Search:
 
     def _clash(self, rows: list[Row], side: list[Row]) -> Row | None:
         if not self.multiplies:
-            return eliminated([*rows, *side])
+            return self._empty([*rows, *side])
         if self._base[0] is not rows:
             self._base = rows, *_ranges(rows, {}, {})
             self._plain = {_symbols(row.term, 1): row for row in rows}
@@ -339,7 +339,7 @@ class Search:
 
     def _empty(self, rows: list[Row]) -> Row | None:
         if not self.multiplies:
-            return eliminated(rows)
+            return eliminated(rows) or eliminated(rows, outer_first=True)
         least, most = _ranges(rows, {}, {})
         found = _crossed(least, most)
         if found is not None:
