@@ -57,12 +57,10 @@ class Preconditions:
         """How many a launch has; None where that, or the bytes of an array, is not the
         same of all.
         """
-        counts = [one for axis in self.grid.values() for one in axis]
         lengths = [n for one in self.arrays.values() for n in (one.bytes, *one.lengths)]
-        every = [*lengths, *(value for value, _ in counts)]
-        if len(self.grid) < len(_AXES) or any(n for one in every for _, n in one):
-            return None
-        return prod(-(-sum(f for f, _ in value) // by) for value, by in counts)
+        counts = [one for axis in self.grid.values() for one in axis]
+        is_known = len(self.grid) == len(_AXES) and None not in map(_number, lengths)
+        return _blocks(counts) if is_known else None
 
     def requirements(self) -> dict[str, Requirement]:
         """What that says of what a kernel is given: addresses of arrays, sizes that are
@@ -70,12 +68,10 @@ class Preconditions:
         """
         found = {name: Requirement(0, PAST_ADDRESSES - 1) for name in self.arrays}
         for name, value in self.values.items():
-            if not any(names for _, names in value):
-                number = sum(factor for factor, _ in value)
+            if (number := _number(value)) is not None:
                 found[name] = Requirement(number, number)
         for axis, counts in self.grid.items():
-            if not any(names for value, _ in counts for _, names in value):
-                blocks = prod(-(-sum(f for f, _ in one) // by) for one, by in counts)
+            if (blocks := _blocks(counts)) is not None:
                 found[axis] = Requirement(0, max(blocks - 1, 0))
         return found
 
@@ -125,6 +121,23 @@ class Preconditions:
             },
             "facts": [_listed(one) for one in self.facts],
         }
+
+
+def _number(value: Polynomial) -> int | None:
+    """The number that it is, if there is no size in it."""
+    if any(names for _, names in value):
+        return None
+    return sum(factor for factor, _ in value)
+
+
+def _blocks(counts: Iterable[Count]) -> int | None:
+    """How many blocks that are, if that is a number."""
+    found = 1
+    for value, by in counts:
+        if (number := _number(value)) is None:
+            return None
+        found *= -(-number // by)
+    return found
 
 
 def preconditions(
