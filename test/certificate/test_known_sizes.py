@@ -105,3 +105,15 @@ def test_an_address_of_a_number(n: int, is_inside: bool) -> None:
     report = certified(text, "f", None, None, {}, 60, promised.with_numbers())
     assert report.is_bounded == is_inside, report.loose
     assert ("behind" if n > 0 else "before") in report.loose or is_inside
+
+
+def test_blocks_of_a_part_count() -> None:
+    """Numbers of blocks are rounded up; of a size that is open nobody knows them."""
+    one = (((1, ()),), 1)
+    axes = {"%ctaid.x": ((((72, ()),), 64), (((80, ()),), 32)), "%ctaid.y": (one,)}
+    promised = Preconditions(grid={**axes, "%ctaid.z": (one,)})
+    assert promised.blocks == 6
+    assert promised.requirements()["%ctaid.x"] == Requirement(0, 5)
+    is_open = Preconditions(grid={**axes, "%ctaid.z": ((((1, ("n",)),), 2),)})
+    assert is_open.blocks is None
+    assert "%ctaid.z" not in is_open.requirements()
