@@ -10,6 +10,7 @@ the same terms, and facts that follow.
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Set
 from copy import copy
 from typing import Any
@@ -76,17 +77,20 @@ class ListedStates:
         known = {n for head in given.heads for n in head.registers}
         stops = ({head.pc for head in given.heads} | self.flow.loops.keys()) - unrolled
         cases: Cases | None = None
+        self.placing: Placing | None = None
         if isinstance(given.placed, OpenStatement):
             cases = Cases(machine, self.flow, stops)
         if isinstance(placed, OpenStatement):
             assert cases is not None
             assert isinstance(seen, Accesses)
-            machine.placing = OpenPlacing(machine, self.flow, placed, seen, cases)
+            self.placing = OpenPlacing(machine, self.flow, placed, seen, cases)
         elif placed is not None:
             assert not isinstance(seen, Accesses)
-            machine.placing = Placing(machine, self.flow, placed, seen)
+            self.placing = Placing(machine, self.flow, placed, seen)
+        # It holds the machine: that is of no use without it, and is gone at once then.
+        machine.placing = self.placing and weakref.proxy(self.placing)
         skips = frozenset(given.skips)
-        self.walk = Walk(machine, self.flow, self.arrive, stops, skips, known, cases)
+        self.walk = Walk(machine, self.flow, stops, skips, known, cases)
         self.stops = stops
         self.waiting: list[tuple[_Key, State]] = []
         self.met: dict[_Key, None] = {}  # in this order, as facts are asked in it
@@ -113,18 +117,18 @@ class ListedStates:
 
     def run(self) -> tuple[int, ...]:
         """Goes from the entry, and from each state that is met for the first time."""
-        placing, count = self.machine.placing, 1
+        placing, count = self.placing, 1
         if placing is None:
             count += self.given.shared_bytes // self.machine.grain
         cells = Cells(count)
         data = Held() if placing is None else placing.start()
-        self.walk.run(State(0, {}, cells, data=data))
+        self.walk.run(State(0, {}, cells, data=data), self.arrive)
         while self.waiting:
             key, state = self.waiting.pop()
             if self._is_covered(key, state):
                 self.covered.add(key)
             else:
-                self.walk.run(state)
+                self.walk.run(state, self.arrive)
         if placing is not None:
             placing.finish()
         return tuple(sorted({number for number, _ in self.met}))
@@ -135,7 +139,7 @@ class ListedStates:
         if state.previous in blocks:
             loop = {pc for b in blocks for pc in range(b, self.flow.stop[b])}
             self.is_bounded &= is_bounded(state.pc, state.facts, loop)
-        placing = self.machine.placing
+        placing = self.placing
         if placing is not None:
             placing.turned(state, state.previous in blocks)
             if not state.data.blocks.any():
@@ -186,7 +190,7 @@ class ListedStates:
         """Whether another state of the same listed one, of which less is known, stands
         for this one: what comes of it comes of that too.
         """
-        placing = self.machine.placing
+        placing = self.placing
         others = (k for k in self.met if k[0] == key[0] and k != key)
         return placing is not None and any(
             placing.covers(other, state)
@@ -353,11 +357,11 @@ class ListedStates:
         found = State(
             head.pc, registers, cells, facts, turns=turns, made=known, data=data
         )
-        if self.machine.placing is not None:
+        if self.placing is not None:
             kept = {n: self.machine.interned(v) for n, v in data.kept.items()}
             found.registers = {**kept, **registers}
             found.made = known.union(*map(symbols_of, data.kept.values()))
-            self.machine.placing.pinned(found)
+            self.placing.pinned(found)
         return found
 
 

@@ -23,7 +23,7 @@ _MOST_NESTED = 64
 
 
 class Walk:
-    """Goes them; `arrive` takes what comes to one of the `stops`.
+    """Goes them to one of the `stops`.
 
     skipped_loops: those that were not gone through, by their heads
     """
@@ -32,13 +32,12 @@ class Walk:
         self,
         machine: Machine,
         flow: Flow,
-        arrive: Callable[[State], None],
         stops: Set[int],
         skips: frozenset[int],
         known: Iterable[str],
         cases: Cases | None = None,
     ):
-        self.machine, self.flow, self.arrive, self.skips = machine, flow, arrive, skips
+        self.machine, self.flow, self.skips = machine, flow, skips
         self.stops = stops
         self.pending: list[State] = []
         self.matters = set(range(flow.end))
@@ -47,8 +46,11 @@ class Walk:
         self.skipped_loops: set[int] = set()
         self._nested, self.cases = 0, cases
 
-    def run(self, state: State) -> None:
-        """From the state on; at a head it has been, its first step is a turn."""
+    def run(self, state: State, arrive: Callable[[State], None]) -> None:
+        """From the state on; at a head it has been, its first step is a turn.
+
+        arrive: takes what comes to a stop
+        """
         self.pending = [state]
         ways = 0
         start = state
@@ -56,9 +58,11 @@ class Walk:
             ways += 1
             if ways > _MOST_WAYS:
                 raise CertificateError("too many ways through the kernel")
-            self._run(self.pending.pop(), start)
+            if self._run(one := self.pending.pop(), start):
+                arrive(one)
 
-    def _run(self, state: State, start: State) -> None:
+    def _run(self, state: State, start: State) -> bool:
+        """Whether it comes to a stop."""
         is_first = state is start and state.pc != 0
         if state.cases != self.machine.cases and self.cases is not None:
             self.machine = self.cases.machine_of(state)
@@ -66,15 +70,14 @@ class Walk:
         for _ in range(_MOST_STEPS):
             if state.pc == self.flow.end:
                 self._end(state)
-                return
+                return False
             if state.data.blocks is not blocks:
                 blocks = state.data.blocks
                 is_here = bool(blocks.any())
             if state.pc > self.flow.end or not is_here:
-                return
+                return False
             if state.pc in self.stops and not is_first:
-                self.arrive(state)
-                return
+                return True
             is_first = False
             self._step(state)
         raise CertificateError("a way without an end")

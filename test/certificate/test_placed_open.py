@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from dataclasses import replace
@@ -259,6 +260,16 @@ def test_what_was_known_on_ways_of_the_turn_before_is_forgotten(
     monkeypatch.setattr(OpenPlacing, "turned", look)
     check(SUMS.ptx, proven)
     assert any(before)
+
+
+def test_what_a_check_drops_is_gone_at_once(proven: dict[str, Any]) -> None:
+    """It runs without garbage collection: all that holds results and cells is free."""
+    gc.collect()
+    gc.disable()
+    check(SUMS.ptx, proven)
+    found = gc.collect()
+    gc.enable()
+    assert found < 1000
 
 
 def test_sums_that_end_at_tiles_from_before_a_loop_end_where_its_turn_says(

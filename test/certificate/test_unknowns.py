@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from ring_kernels import THREADS, steady_ring
 
@@ -54,9 +56,9 @@ def test_listed_states_say_which_they_name(monkeypatch: pytest.MonkeyPatch) -> N
     walked: list[tuple[Walk, State]] = []
     run = Walk.run
 
-    def recorded(walk: Walk, state: State) -> None:
+    def recorded(walk: Walk, state: State, arrive: Callable[[State], None]) -> None:
         walked.append((walk, state.fork()))
-        run(walk, state)
+        run(walk, state, arrive)
 
     text = of_memory(TEXT)
     found = certify(text).certificate

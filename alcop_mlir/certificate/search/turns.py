@@ -37,7 +37,7 @@ class Turns:
     def __init__(self, ways: Ways, answers: Answers):
         thread = ways.thread
         own = Thread(thread.kernel, thread.threads, thread.given, answers)
-        self.ways = Ways(own, ways.flow, ways.needed, lambda _: None)
+        self.ways = Ways(own, ways.flow, ways.needed)
         self.found: dict[int, Turn] = {}
         self.flow = ways.flow
         self._through(set(self.ways.order), 0, own.start.fork())

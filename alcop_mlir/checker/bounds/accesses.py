@@ -70,8 +70,8 @@ def check_bounds(
         if seen is not None:
             seen.see(thread, ins)
 
-    ways = Ways(thread, flow, _needed(kernel), visit)
-    ways.run()
+    ways = Ways(thread, flow, _needed(kernel))
+    ways.run(visit)
     if seen is not None:
         seen.seen(thread, ways)
     return ways.assumes_no_wrap

@@ -46,9 +46,8 @@ class Ways:
         thread: Thread,
         flow: Flow,
         needed: set[str],
-        visit: Callable[[Instruction], None],
     ):
-        self.thread, self.flow, self.needed, self.visit = thread, flow, needed, visit
+        self.thread, self.flow, self.needed = thread, flow, needed
         self.turns: dict[str, str] = {}
         self.ends: dict[int, Way] = {}
         self.edges: dict[tuple[int, int], Way] = {}
@@ -74,7 +73,7 @@ class Ways:
                 if into and block not in body:
                     raise CertificateError("a loop with two ways in")
 
-    def run(self) -> None:
+    def run(self, visit: Callable[[Instruction], None]) -> None:
         """From the entry to the end; a block comes behind those that lead to it."""
         into: dict[int, list[Way]] = {0: [self.thread.start.fork()]}
         loops: dict[int, tuple[Way, Turn]] = {}
@@ -87,7 +86,7 @@ class Ways:
                 turn = read_turn(answers.turn(block, self), facts)
                 loops[block] = way, turn
                 way = self.head(block, way, turn)
-            for to, there in self.through(block, way, self.visit):
+            for to, there in self.through(block, way, visit):
                 self.edges[block, to] = there
                 if block in self.flow.loops.get(to, ()):
                     self._check_turn(to, *loops[to], there)

@@ -9,7 +9,7 @@ shared memory is there once for each case, and so is what a block stores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -26,21 +26,18 @@ _MOST_LANES = 1 << 13
 
 
 class Cases:
-    """Of one machine; stops: where states are listed; go: what else goes to another
-    machine.
-    """
+    """Of one machine; stops: where states are listed."""
 
     def __init__(self, machine: Machine, flow: Flow, stops: Set[int]):
         self.first, self.flow, self.stops = machine, flow, stops
-        self.go: Callable[[Machine], None] | None = None
         self._machines = {1: machine}
         self._are_free: dict[int, bool] = {}  # by block
 
     def machine_of(self, state: State) -> Machine:
         """The machine whose threads are those of all cases, which goes from here on."""
         machine = self._machine(state.cases)
-        if self.go is not None:
-            self.go(machine)
+        if machine.placing is not None:
+            machine.placing.go(machine)
         return machine
 
     def _machine(self, count: int) -> Machine:

@@ -45,6 +45,10 @@ class State:
 class Results(Protocol):
     """What follows results on the ways of a check: see `Placing`."""
 
+    def go(self, machine: Any) -> None:
+        """To another machine, of as many cases as it has."""
+        ...
+
     def execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         """An instruction, before registers change."""
         ...
@@ -75,34 +79,6 @@ class Results(Protocol):
         """Behind two arms, that write these registers."""
         ...
 
-    def turned(self, state: State, is_back: bool) -> None:
-        """The head of a loop, or what is behind one."""
-        ...
-
-    def key(self, state: State) -> bytes:
-        """Which blocks are here."""
-        ...
-
-    def matches(self, number: int, state: State) -> bool:
-        """Whether what arrives is what a listed state has, of these blocks."""
-        ...
-
-    def covers(self, key: tuple[int, bytes], state: State) -> bool:
-        """Whether a state that was met before stands for this listed one too."""
-        ...
-
-    def pinned(self, state: State) -> None:
-        """What a listed state knows more."""
-        ...
-
-    def start(self) -> Held:
-        """Of the entry."""
-        ...
-
     def end(self, state: State) -> None:
         """The end of all threads."""
-        ...
-
-    def finish(self) -> None:
-        """The end of all ways."""
         ...

@@ -67,22 +67,23 @@ class OpenPlacing(Placing):
         self.book = OpenBook(
             statement, self.book.grain, self.here.is_nothing, self.here.is_ended
         )
-        self.cases, cases.go = cases, self._go
+        self.cases = cases
         self._single = machine  # of one case
         self._moves: dict[int, tuple[Machine, OpenMoves, Tiles]] = {}
-        self._go(machine)
+        self.go(machine)
         self._key: tuple[Held, bytes] = Held(), b""
         self.cover = OpenCover(self.book, accesses)
         self.sums = OpenSums(self.book, accesses)
 
-    def _go(self, machine: Machine) -> None:
-        """To another machine, of as many cases as it has."""
+    def go(self, machine: Machine) -> None:
+        """Moves and tiles go with it."""
         key = machine.threads
         if key not in self._moves:
             here = machine, self.book, self.classes.blocks
             moves = OpenMoves(*here, addresses=OpenAddresses(*here, here=self.here))
             self._moves[key] = machine, moves, Tiles(moves)
-        self.machine, self.moves, self.tiles = self._moves[key]
+        machine, self.moves, self.tiles = self._moves[key]
+        super().go(machine)
         self.here.machine = machine
         self.addresses = self.moves.addresses
 
@@ -244,7 +245,7 @@ class OpenPlacing(Placing):
             return False
         if other.shared.number.any() and not is_same(other.shared, data.shared):
             return False
-        self._go(self._single)
+        self.go(self._single)
         self.machine.state = state
         return self.sums.are_instances(data.registers, other.registers)
 

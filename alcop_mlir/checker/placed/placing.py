@@ -88,6 +88,10 @@ class Placing:
         self.counters = {head: counters(flow, head) for head in flow.loops}
         self.carriers = flow.carriers
 
+    def go(self, machine: Machine) -> None:
+        """To another machine, of as many cases as it has."""
+        self.machine = machine
+
     def start(self) -> Held:
         """Of the entry."""
         count = self.machine.shared_bytes // self.book.grain + 1
