@@ -124,7 +124,10 @@ class ListedStates:
         data = Held() if placing is None else placing.start()
         self.walk.run(State(0, {}, cells, data=data), self.arrive)
         while self.waiting:
-            key, state = self.waiting.pop()
+            # In the order of the text: states that come out of a loop in later turns
+            # may stand for those that come out before.
+            first = min(range(len(self.waiting)), key=lambda n: self.waiting[n][1].pc)
+            key, state = self.waiting.pop(first)
             if self._is_covered(key, state):
                 self.covered.add(key)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from alcop_mlir.checker.placed.open_numbers import Numbers
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.tags import Result
+from alcop_mlir.checker.walk import Walk
 from alcop_mlir.compilation import certification
 from alcop_mlir.compilation.certification import certified, launched_kernels
 from alcop_mlir.errors import CertificateError, NotPlacedError
@@ -270,6 +272,41 @@ def test_what_a_check_drops_is_gone_at_once(proven: dict[str, Any]) -> None:
     found = gc.collect()
     gc.enable()
     assert found < 1000
+
+
+def test_states_behind_later_turns_stand_for_those_behind_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Behind the loop of whole tiles the check goes on once for all numbers of turns,
+    and once from where there was none.
+    """
+    found = verdict(RING, RING.ptx, BY_ELEMENTS).certificate
+    assert found is not None
+    starts: list[int] = []
+    covered: list[int] = []
+    run, covers = Walk.run, OpenPlacing.covers
+
+    def looked_at(self: OpenPlacing, key: tuple[int, bytes], state: State) -> bool:
+        """What is held after other turns than there were is something else."""
+        is_so = covers(self, key, state)
+        for name, turn in state.data.turns.items() if is_so else ():
+            covered.append(turn[""])
+            turns = {**state.data.turns, name: terms.number(turn[""] + 1)}
+            other = state.fork()
+            other.data = replace(state.data, turns=turns)
+            assert not covers(self, key, other)
+        return is_so
+
+    def recorded(walk: Walk, state: State, arrive: Callable[[State], None]) -> None:
+        if walk.machine.placing is not None and state.turns.get(state.pc) == 0:
+            starts.append(state.pc)
+        run(walk, state, arrive)
+
+    monkeypatch.setattr(Walk, "run", recorded)
+    monkeypatch.setattr(OpenPlacing, "covers", looked_at)
+    check(RING.ptx, found)
+    assert starts.count(max(starts)) == 2
+    assert covered == [0, 1]
 
 
 def test_sums_that_end_at_tiles_from_before_a_loop_end_where_its_turn_says(

@@ -243,11 +243,15 @@ class OpenPlacing(Placing):
         less = (other.via, data.via), (other.turns, data.turns), (known, data.kept)
         if not all(_is_part(one, of) for one, of in less):
             return False
-        if other.shared.number.any() and not is_same(other.shared, data.shared):
+        values = {n: t for n, t in data.turns.items() if n not in other.turns}
+        held = other.shared, *other.registers.values()
+        shared, *registers = self.book.renamed(held, values, set())
+        if shared.number.any() and not is_same(shared, data.shared):
             return False
         self.go(self._single)
         self.machine.state = state
-        return self.sums.are_instances(data.registers, other.registers)
+        listed = dict(zip(other.registers, registers, strict=True))
+        return self.sums.are_instances(data.registers, listed)
 
     # Elements.
 
