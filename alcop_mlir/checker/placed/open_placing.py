@@ -215,7 +215,8 @@ class OpenPlacing(Placing):
 
     def _digest(self, state: State) -> bytes:
         data = state.data
-        found = _digest([("", data.shared), *sorted(data.registers.items())])
+        held = [("", data.shared), *sorted(data.registers.items())]
+        found = _digest(held, self.book)
         for array, term, index in data.stored:
             found.update(f"{array} {term}".encode() + index[0].tobytes())
         turns = sorted((n, t[""]) for n, t in data.turns.items())
@@ -394,13 +395,13 @@ class OpenPlacing(Placing):
             raise NotPlacedError(f"{error}") from None
 
 
-def _digest(every: Iterable[tuple[str, Tags]]) -> Any:
+def _digest(every: Iterable[tuple[str, Tags]], book: OpenBook) -> Any:
     """A hash of names and tags; of what several have once."""
     found, known = hashlib.sha256(), dict[int, bytes]()
     for name, tags in every:
         for one in tags:
             if id(one) not in known:
-                known[id(one)] = hashlib.sha256(one.tobytes()).digest()
+                known[id(one)] = book.digest(one)
             found.update(f"{name} {one.shape} ".encode() + known[id(one)])
     return found
 

@@ -6,6 +6,7 @@ what is the same in all threads, and an offset, `index * size + byte`.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -134,6 +135,8 @@ class Book:
         self._whole = (("", statement.extents[statement.reduced]),)
         self.kinds: list[Kind | None] = [None, None, None]
         self._numbers: dict[Kind, int] = {}
+        self._same: dict[Any, np.ndarray] = {}
+        self._digests: dict[int, bytes] = {}
         self._sizes = np.array([-1, -1, -1])
 
     @property
@@ -258,6 +261,21 @@ class Book:
         less = terms.replaced(terms.minus(dict(one), dict(other)), self.turns)
         return self.origins.is_same(terms.frozen(less), ())
 
+    def interned(self, array: np.ndarray) -> np.ndarray:
+        """One object for equal arrays, so that what is made of them is made once."""
+        found = self._same.setdefault((array.shape, array.tobytes()), array)
+        self._digests.setdefault(id(found), b"")
+        return found
+
+    def digest(self, array: np.ndarray) -> bytes:
+        """The same for equal arrays; of one that is interned it is made once."""
+        if found := self._digests.get(id(array)):
+            return found
+        found = hashlib.sha256(array.tobytes()).digest()
+        if id(array) in self._digests:
+            self._digests[id(array)] = found
+        return found
+
     def renamed(
         self, every: Iterable[Tags], values: Mapping[str, Term], lost: set[str]
     ) -> list[Tags]:
@@ -279,7 +297,9 @@ class Book:
         for tags in every:
             if id(tags.number) not in known:
                 numbers, by = new[tags.number], more[tags.number]
-                is_changed = bool(by.any() or (numbers == UNKNOWN).any())
+                is_lost = (numbers == UNKNOWN) & (tags.number != UNKNOWN)
+                is_changed = bool(by.any() or is_lost.any())
+                numbers = self.interned(numbers)
                 known[id(tags.number)] = numbers, by, is_changed
         return [_moved(tags, *known[id(tags.number)]) for tags in every]
 

@@ -77,10 +77,11 @@ class Tiles:
         self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
         self._read_before: dict[Any, Tile] = {}
         self._sums: dict[Any, tuple[Any, Frozen, np.ndarray, bool]] = {}
+        self._made: dict[Any, tuple[Any, list[Term], list[Tags]]] = {}
+        self._asked: list[Term] = []
         self._places: dict[Any, list[_Places]] = {}
         self._lines: dict[Any, Lines] = {}
         self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        self._same: dict[bytes, np.ndarray] = {}
         self._alongs: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
         # Of arrays that `_numbers` keeps: the number, and where (None: everywhere).
@@ -97,7 +98,8 @@ class Tiles:
         depth, size, out = form
         a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
         b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
-        return self._summed(ins, a, b, out, turns)
+        held = [self.moves.operand(name, 4) for name in names_of(ins.operands[3])]
+        return self._summed(a, b, held, out, turns)
 
     def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
         tags = [self.moves.operand(n, 4) for n in names]
@@ -187,24 +189,44 @@ class Tiles:
         return found
 
     def _summed(
-        self, ins: Instruction, a: Tile, b: Tile, size: int, turns: dict[str, Term]
+        self, a: Tile, b: Tile, held: list[Tags], size: int, turns: dict[str, Term]
     ) -> list[Tags]:
-        names = names_of(ins.operands[3])
+        """What accumulators hold afterwards: of the same ones and the same tiles the
+        same, where what was asked then is so here too.
+        """
+        arrays = (id(array) for tags in held for array in tags)
+        key = self.book.origins.key, size, id(a), id(b), *arrays
+        if key in self._made:
+            _, asked, found = self._made[key]
+            if all(self._is_zero(less, turns) for less in asked):
+                return found
+        self._asked = []
+        found = self._added(a, b, held, size, turns)
+        # With what the key names, so that each keeps its id.
+        self._made[key] = (a, b, held), self._asked, found
+        return found
+
+    def _is_zero(self, less: Term, turns: dict[str, Term]) -> bool:
+        return self.book.origins.is_zero(terms.replaced(less, turns))
+
+    def _added(
+        self, a: Tile, b: Tile, held: list[Tags], size: int, turns: dict[str, Term]
+    ) -> list[Tags]:
         if not a.count or not b.count:
             # The sum has ended; or lines are beyond the end of one of the arrays.
             nothing = self.moves.nothing(4, UNKNOWN)
             if a.count != b.count:
-                return [nothing for _ in names]
-            return [self._kept(a, b, name, n, size) for n, name in enumerate(names)]
+                return [nothing for _ in held]
+            return [self._kept(a, b, tags, n, size) for n, tags in enumerate(held)]
         before, count = a.place
         if not self._are_together(a, b) or not self._meet(a.place, b.place, turns):
             raise Misplaced("it multiplies elements of several indices of the sum")
         term, index, is_score = self._sum_of(a, b)
-        places = self._expected(a, b, index, size, len(names))
+        places = self._expected(a, b, index, size, len(held))
         of = is_score, a.scale or b.scale
         started = (
-            self._started(name, Result(term, size, (), frozenset(), (), *of), place)
-            for name, place in zip(names, places, strict=True)
+            self._started(tags, Result(term, size, (), frozenset(), (), *of), place)
+            for tags, place in zip(held, places, strict=True)
         )
         kinds = {one for one in started if one is not None}
         if len(kinds) > 1:
@@ -218,12 +240,9 @@ class Tiles:
         number = self.book.number(kind)
         return [self._tags(number, place) for place in places]
 
-    def _kept(self, a: Tile, b: Tile, name: str, number: int, size: int) -> Tags:
+    def _kept(self, a: Tile, b: Tile, tags: Tags, number: int, size: int) -> Tags:
         """An accumulator to which nothing is added, as far as both tiles are 0."""
-        tags, live = (
-            self.moves.operand(name, 4),
-            a.lines.good[:, :, None] & b.lines.good[:, None],
-        )
+        live = a.lines.good[:, :, None] & b.lines.good[:, None]
         row, columns = self._cells(number, 4 // size)
         known = np.stack([live[self._warp, row, c] for c in columns], axis=1)
         known = np.repeat(known, size // self.book.grain, axis=1)
@@ -250,8 +269,8 @@ class Tiles:
         if one == other:
             return True
         less = terms.minus(dict(one[0]), dict(other[0]))
-        is_zero = self.book.origins.is_zero(terms.replaced(less, turns))
-        return one[1] == other[1] and is_zero
+        self._asked.append(less)
+        return one[1] == other[1] and self._is_zero(less, turns)
 
     def _expected(
         self, a: Tile, b: Tile, index: np.ndarray, size: int, count: int
@@ -272,7 +291,7 @@ class Tiles:
                     each = [live[self._warp, row, c] for c in columns]
                     known = np.repeat(np.stack(each, axis=1), len(inside), axis=1)
                     place = np.where(known, place, 0)
-                place = self._same.setdefault(place.tobytes(), place)
+                place = self.book.interned(place)
                 found.append((place, known))
             self._places[key] = found
         return self._places[key]
@@ -310,13 +329,13 @@ class Tiles:
         return self._sums[key][1:]
 
     def _started(
-        self, name: str, of: Result, places: _Places
+        self, tags: Tags, of: Result, places: _Places
     ) -> tuple[Any, frozenset[str]] | None:
         """Up to where a sum has come, and what it has read; None: nobody knows of
         which elements it is. The sum is of that kind.
         """
         size, term = of.size, of.term
-        (place, known), tags = places, self.moves.operand(name, 4)
+        place, known = places
         number, where = self._uniform.get(id(tags.number), (UNKNOWN, None))
         is_term = self.book.origins.is_same
         if number == UNKNOWN or (where is not None and where is not known):
