@@ -26,6 +26,7 @@ class ProductFacts(Facts):
         super().__init__(answers)
         self.threads = threads
         self._deep: dict[str, set[str]] = {}
+        self._ranges: dict[str, tuple[int, int]] = {}  # as far as they were asked
         self._named: dict[bytes, Term] = {}
 
     # Ranges, and numbers of each thread.
@@ -50,8 +51,19 @@ class ProductFacts(Facts):
                 high = min(high, ends[1] + many * (symbol.divisor - 1))
         return low, high
 
+    def limit(self, name: str, low: int, high: int) -> None:
+        """A name is in that range too."""
+        super().limit(name, low, high)
+        if name in self._ranges:
+            self._ranges.clear()
+
     def range(self, symbol: str) -> tuple[int, int]:
         """The range of a symbol."""
+        if symbol not in self._ranges:
+            self._ranges[symbol] = self._range(symbol)
+        return self._ranges[symbol]
+
+    def _range(self, symbol: str) -> tuple[int, int]:
         if isinstance(symbol, Quotient):
             low, high = self.span(symbol.dividend)
             return low // symbol.divisor, high // symbol.divisor

@@ -95,8 +95,9 @@ class Answers:
 
 def rounded(term: Term) -> Term:
     """The strongest fact that says the same of whole numbers."""
-    by = gcd(*(c for s, c in term.items() if s)) or 1
-    if by == 1 and 0 not in term.values():
+    factors = [c for s, c in term.items() if s]
+    by = gcd(*factors) or 1
+    if by == 1 and 0 not in factors:
         return term
     return {s: c // by for s, c in term.items() if c or not s}
 

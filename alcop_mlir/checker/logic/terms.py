@@ -60,7 +60,9 @@ def plus(a: Term, b: Term, times: int = 1) -> Term:
     found = dict(a)
     for symbol, factor in b.items():
         found[symbol] = found.get(symbol, 0) + times * factor
-    return {s: c for s, c in found.items() if c or s == ""}
+    if 0 not in found.values():
+        return found
+    return {s: c for s, c in found.items() if c or not s}
 
 
 def minus(a: Term, b: Term) -> Term:
@@ -80,7 +82,7 @@ def opposite(fact: Term) -> Term:
 
 def frozen(a: Term) -> tuple[tuple[str, int], ...]:
     """The same for equal terms."""
-    return tuple(sorted((s, c) for s, c in a.items() if c))
+    return tuple(sorted([one for one in a.items() if one[1]]))
 
 
 def is_constant(a: Term) -> bool:

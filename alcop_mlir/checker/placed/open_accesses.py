@@ -150,14 +150,14 @@ class Accesses(Questions):
 
     def beyond(self, pc: int, indices: Indices, count: int, way: Way) -> list[Asked]:
         """That one of so many elements that are accessed is not there."""
-        runs, found = self.found[pc].runs, list[Asked]()
+        runs, found = self.found[pc].runs, Clause()
         for place, (loop, index) in enumerate(indices.items()):
             more = count - 1 if place == len(indices) - 1 else 0
             last = terms.plus(index, terms.number(more))
             beyond = terms.minus(last, self.extent(loop))
             for outside in (terms.opposite(index), beyond):
-                found.append(([[*one, outside] for one in runs], way, None))
-        return found
+                found += [[*one, outside] for one in runs]
+        return [(found, way, None)]
 
     def are_never(
         self,

@@ -69,8 +69,7 @@ class OpenAddresses(Addresses):
         def ask(indices: Indices) -> list[Asked]:
             before, beyond = self.accesses.along(indices, many)
             there = self.accesses.valid(indices, many)
-            every = [*there, *before, less], [*there, *beyond, some]
-            return [([wrong], way, None) for wrong in every]
+            return [([[*there, *before, less], [*there, *beyond, some]], way, None)]
 
         if not self.accesses.are_never(pc, "copied", indices, way, ask):
             return None
