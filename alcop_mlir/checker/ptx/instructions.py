@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from alcop_mlir.errors import CertificateError
 
@@ -18,6 +18,7 @@ _HARMLESS = set(
     "fence".split()
 )
 _FLOAT = re.compile(r"\b0[fFdDxX][0-9a-fA-F]+\b")
+_OPENING = frozenset("{[(")
 # Opcodes that write no register.
 _NO_RESULT = frozenset(
     "st bra bar barrier cp ret exit trap brkpt membar fence red prefetch prefetchu "
@@ -152,16 +153,20 @@ class Instruction:
         return 0
 
 
-def names_in(operand: str) -> list[str]:
+@lru_cache(maxsize=1 << 14)
+def names_in(operand: str) -> tuple[str, ...]:
     """Registers and symbols in an operand."""
-    return NAME.findall(_FLOAT.sub("", operand))
+    return tuple(NAME.findall(_FLOAT.sub("", operand)))
 
 
 def split(text: str) -> list[str]:
     """The operands: at commas outside of brackets."""
+    if _OPENING.isdisjoint(text):
+        every = [one.strip() for one in text.split(",")]
+        return every if every[-1] else every[:-1]
     found, depth, last = [], 0, ""
     for letter in text:
-        depth += (letter in "{[(") - (letter in "}])")
+        depth += (letter in _OPENING) - (letter in "}])")
         if letter == "," and not depth:
             found.append(last.strip())
             last = ""

@@ -141,9 +141,11 @@ class _Reader:
         if found is None:
             raise CertificateError(f"line {line}: not understood: `{text[:60]}`")
         negated, guard, opcode, rest = found.groups()
-        operands = tuple(
-            NAME.sub(lambda m: self.named(m.group()), o) for o in split(rest)
-        )
+        operands = tuple(split(rest))
+        if self.scopes:
+            operands = tuple(
+                NAME.sub(lambda m: self.named(m.group()), o) for o in operands
+            )
         guard = self.named(guard) if guard else ""
         self.kernel.code.append(
             Instruction(guard, bool(negated), opcode, operands, line, text)
