@@ -29,7 +29,7 @@ from alcop_mlir.checker.machine.arithmetic import (
 from alcop_mlir.checker.machine.mixed import simplest
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.tags import Origins
+from alcop_mlir.checker.placed.origins import Origins
 from alcop_mlir.checker.placed.told import (
     MOST_CLASSES,
     NotKnown,
@@ -180,7 +180,8 @@ class Classes:
             not isinstance(value, np.ndarray) and fresh in symbols_of(value)
         )
         found = self._made(ins, lanes) if is_open and len(ins.results) == 1 else None
-        if found is None and value is None and self._is_all(lanes):
+        is_unknown = found is None and value is None
+        if is_unknown and state.lanes is not None and self._is_all(lanes):
             value = self._of_these_threads(ins)
         for name in (*ins.results, fresh):
             told.pop(name, None)
@@ -205,8 +206,6 @@ class Classes:
         the threads that go this way, if not in all.
         """
         state = self.machine.state
-        if state.lanes is None:
-            return None
         told, before = state.data.told, state.registers
         names = [n for n in ins.reads if n in told and before.get(n) is None]
         own = {n: self._parted(told[n], self._width(n), state) for n in names}
