@@ -20,8 +20,8 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.placed.blocks import Classes
 from alcop_mlir.checker.placed.cover import Boxes, are_apart
+from alcop_mlir.checker.placed.origins import Origins
 from alcop_mlir.checker.placed.placing import Placing
-from alcop_mlir.checker.placed.tags import Origins
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.checker.ptx.text import read_kernel

@@ -20,7 +20,7 @@ from alcop_mlir.checker.form.open_statement import read_open_statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Held
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.open_numbers import Numbers
+from alcop_mlir.checker.placed.open_cover import Numbers
 from alcop_mlir.checker.placed.open_placing import OpenPlacing
 from alcop_mlir.checker.placed.open_sums import OpenSums
 from alcop_mlir.checker.placed.tags import Result

@@ -13,7 +13,8 @@ from alcop_mlir.checker.machine.mixed import mixed
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element
-from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, is_turn
+from alcop_mlir.checker.placed.origins import is_turn
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book
 from alcop_mlir.checker.placed.told import NotKnown
 from alcop_mlir.checker.ptx.instructions import PLACE, integer
 

@@ -29,16 +29,10 @@ from alcop_mlir.checker.placed.kinds import (
     Result,
     RowValue,
 )
+from alcop_mlir.checker.placed.origins import Misplaced, is_turn
 from alcop_mlir.checker.placed.results import Loops
 from alcop_mlir.checker.placed.rows import merged
-from alcop_mlir.checker.placed.tags import (
-    NUMBER,
-    UNKNOWN,
-    ZERO,
-    Book,
-    Misplaced,
-    is_turn,
-)
+from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book
 
 WHOLE_ROW = "/" + SCORES
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
@@ -91,10 +85,10 @@ def beyond(book: Book, numbers: np.ndarray) -> np.ndarray:
     nothing is added, as the other operand has to be 0 there.
     """
     none = np.zeros(numbers.shape, bool)
+    if book.statement.chain is None:
+        return none
     kinds = {one: book.kinds[one] for one in np.unique(numbers).tolist()}
-    if book.statement.chain is None or any(
-        isinstance(k, Element) for k in kinds.values()
-    ):
+    if any(isinstance(k, Element) for k in kinds.values()):
         return none
     values = [n for n, k in kinds.items() if isinstance(k, Fold | RowValue)]
     return np.isin(numbers, [NUMBER, *values])

@@ -11,7 +11,8 @@ import numpy as np
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.kinds import Result
-from alcop_mlir.checker.placed.tags import Book, Misplaced
+from alcop_mlir.checker.placed.origins import Misplaced
+from alcop_mlir.checker.placed.tags import Book
 
 Stored = tuple[tuple[str, Frozen, tuple[np.ndarray, ...]], ...]
 

@@ -19,8 +19,9 @@ from alcop_mlir.checker.form.open_statement import APART, OpenStatement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
-from alcop_mlir.checker.placed.kinds import Element, Kind
-from alcop_mlir.checker.placed.tags import Book, Origins
+from alcop_mlir.checker.placed.kinds import Kind
+from alcop_mlir.checker.placed.origins import Origins
+from alcop_mlir.checker.placed.tags import Book
 
 _HALF = APART // 2
 ENDED: Frozen = (("!", 1),)  # up to where a sum is added that is whole
@@ -72,19 +73,22 @@ class OpenBook(Book):
         """Whether a sum up to there is all of it."""
         return upto == ENDED or self.ended(dict(upto))
 
-    def loops(self, kind: Kind, index: np.ndarray) -> dict[str, tuple[Term, Any]]:
-        """The index of each loop of elements: a term, plus a number."""
-        strides = self.statement.order
-        if isinstance(kind, Element):
-            strides = self.statement.arrays[kind.array].strides
-        found: dict[str, tuple[Term, Any]] = {}
+    def numbers(self, kind: Kind, index: np.ndarray) -> dict[str, np.ndarray]:
+        """By loop, the number that elements' own indices have."""
+        found: dict[str, np.ndarray] = {}
+        for loop in reversed(self._strides(kind)):
+            found[loop] = _digit(index)
+            index = (index - found[loop]) // APART
+        return found
+
+    def terms(self, kind: Kind) -> dict[str, tuple[Term, int]]:
+        """By loop, what all elements of a kind share of the index: a term."""
+        found: dict[str, tuple[Term, int]] = {}
         left = dict(kind.term)
-        for loop in reversed(strides):
+        for loop in reversed(self._strides(kind)):
             own = {s: _digit(c) for s, c in left.items()}
-            mine = _digit(index)
             left = {s: (c - own[s]) // APART for s, c in left.items()}
-            index = (index - mine) // APART
-            found[loop] = {s: c for s, c in own.items() if c}, mine
+            found[loop] = {s: c for s, c in own.items() if c}, 0
         return found
 
     def result(self, loops: Any) -> tuple[Frozen, Any]:

@@ -31,8 +31,9 @@ from alcop_mlir.checker.placed.open_book import OpenBook
 from alcop_mlir.checker.placed.open_cover import OpenCover
 from alcop_mlir.checker.placed.open_here import Here
 from alcop_mlir.checker.placed.open_sums import OpenSums
+from alcop_mlir.checker.placed.origins import Misplaced
 from alcop_mlir.checker.placed.placing import Placing
-from alcop_mlir.checker.placed.tags import ZERO, Misplaced, is_same, nothing
+from alcop_mlir.checker.placed.tags import ZERO, is_same, nothing
 from alcop_mlir.checker.placed.tiles import Tiles
 from alcop_mlir.checker.ptx.flow import Flow, Region
 from alcop_mlir.checker.ptx.instructions import Instruction

@@ -28,6 +28,7 @@ from alcop_mlir.checker.placed.cover import Cover
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element, Fold, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
+from alcop_mlir.checker.placed.origins import Misplaced
 from alcop_mlir.checker.placed.rows import stored
 from alcop_mlir.checker.placed.skips import left
 from alcop_mlir.checker.placed.stores import placed
@@ -36,7 +37,6 @@ from alcop_mlir.checker.placed.tags import (
     UNKNOWN,
     ZERO,
     Book,
-    Misplaced,
     chosen,
     is_same,
     nothing,

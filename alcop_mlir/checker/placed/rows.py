@@ -19,8 +19,9 @@ from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Tags
 from alcop_mlir.checker.placed.columns import ALL, SET
 from alcop_mlir.checker.placed.kinds import Element, Fold, Result
+from alcop_mlir.checker.placed.origins import is_turn
 from alcop_mlir.checker.placed.results import Loops, of_result
-from alcop_mlir.checker.placed.tags import UNKNOWN, Book, is_turn
+from alcop_mlir.checker.placed.tags import UNKNOWN, Book
 
 _Given = list[tuple[int, np.ndarray]]  # kinds, and the index of each
 _Found = tuple[int, Any]

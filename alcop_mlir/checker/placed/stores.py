@@ -11,9 +11,10 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.machine.held import Frozen
 from alcop_mlir.checker.placed.chains import WHOLE_ROW
 from alcop_mlir.checker.placed.kinds import Result
+from alcop_mlir.checker.placed.origins import Misplaced
 from alcop_mlir.checker.placed.results import Loops
 from alcop_mlir.checker.placed.rows import whole_rows
-from alcop_mlir.checker.placed.tags import Book, Misplaced
+from alcop_mlir.checker.placed.tags import Book
 
 
 def placed(

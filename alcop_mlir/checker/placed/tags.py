@@ -7,7 +7,6 @@ what is the same in all threads, and an offset, `index * size + byte`.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -34,94 +33,9 @@ from alcop_mlir.checker.placed.kinds import (
     along,
     replaced,
 )
-from alcop_mlir.errors import NotPlacedError
+from alcop_mlir.checker.placed.origins import Misplaced, Origins, is_turn
 
 UNKNOWN, ZERO, NUMBER = range(3)  # nothing is known; 0; a number of no array
-_MOST_BLOCKS = 1 << 20
-
-
-class Misplaced(Exception):
-    """Something is not where the statement has it; or it is not known to be."""
-
-
-class Origins:
-    """Numbers that differ between blocks: a symbol `@3` stands for all of some.
-
-    here: the blocks of the way that is gone; others do not matter
-    key:  the same for the same blocks
-    """
-
-    def __init__(self, grid: tuple[int, int, int]):
-        self.grid, self.blocks = grid, math.prod(grid)
-        if self.blocks > _MOST_BLOCKS:
-            raise NotPlacedError("too many blocks")
-        axes = np.meshgrid(*map(np.arange, grid), indexing="ij")
-        names = ("%ctaid.x", "%ctaid.y", "%ctaid.z")
-        self._known = {n: a.ravel() for n, a in zip(names, axes, strict=True)}
-        self._names: dict[bytes, str] = {}
-        self._terms: dict[Frozen, np.ndarray] = {}
-        self._keys: dict[bytes, int] = {}
-        self._blocks = np.ones(grid, bool)
-        self.here, self.key = self._blocks.ravel(), 0
-
-    def go(self, blocks: np.ndarray) -> None:
-        """To a way of these blocks."""
-        if blocks is not self._blocks:
-            self._blocks, self.here = blocks, blocks.ravel()
-            self.key = self._keys.setdefault(blocks.tobytes(), len(self._keys) + 1)
-
-    def is_same(self, one: Frozen, other: Frozen) -> bool:
-        """Whether two terms are the same here."""
-        if one == other:
-            return True
-        less = terms.minus(dict(one), dict(other))
-        turns = {s: c for s, c in less.items() if is_turn(s)}
-        rest = {s: c for s, c in less.items() if s not in turns}
-        return not any(turns.values()) and not self.values(rest)[self.here].any()
-
-    def shift(self, one: Frozen, other: Frozen) -> int | None:
-        """By how much one term is more than another, where that is a number here."""
-        found = {s: c for s, c in terms.minus(dict(one), dict(other)).items() if c}
-        if any(map(is_turn, found)):
-            return None
-        less = self.values(found)[self.here]
-        return int(less[0]) if less.size and (less == less[0]).all() else None
-
-    def is_zero(self, term: Term) -> bool:
-        """Whether a term, as of turns along the sum, is 0 here."""
-        return self.is_same(terms.frozen(term), ())
-
-    def values(self, term: Mapping[str, int]) -> np.ndarray:
-        """What a term is in each block."""
-        key = terms.frozen(dict(term))
-        if key not in self._terms:
-            found = np.full(self.blocks, term.get("", 0), np.int64)
-            for symbol, factor in term.items():
-                if symbol:
-                    found = found + factor * self._of(symbol)
-            self._terms[key] = found
-        return self._terms[key]
-
-    def _of(self, symbol: str) -> np.ndarray:
-        if symbol not in self._known:
-            raise Misplaced("a block's place depends on more than its number")
-        return self._known[symbol]
-
-    def term(self, values: np.ndarray) -> Term:
-        """The term that is these numbers here: nothing where all are 0."""
-        return self._named(np.where(self.here, values, 0))
-
-    def spread(self, numbers: np.ndarray) -> Term:
-        """The term that is these numbers along axes of the grid, in all threads."""
-        assert numbers.shape[3:] == (1, 1)
-        return self._named(np.broadcast_to(numbers[..., 0, 0], self.grid).ravel())
-
-    def _named(self, values: np.ndarray) -> Term:
-        if not values.any():
-            return {}
-        name = self._names.setdefault(values.tobytes(), f"@{len(self._names)}")
-        self._known[name] = values
-        return {name: 1}
 
 
 class Book:
@@ -206,31 +120,45 @@ class Book:
         return Tags(numbers, place.reshape(threads, -1))
 
     def loops(self, kind: Kind, index: np.ndarray) -> dict[str, tuple[Term, Any]]:
-        """The index of each loop of elements: a term, plus a number.
+        """The index of each loop of elements: a term, plus a number."""
+        every, numbers = self.terms(kind), self.numbers(kind, index)
+        return {n: (term, numbers[n] + more) for n, (term, more) in every.items()}
+
+    def _strides(self, kind: Kind) -> dict[str, int]:
+        if isinstance(kind, Element):
+            return self.statement.arrays[kind.array].strides
+        return self.statement.order_of(is_score(kind))
+
+    def numbers(self, kind: Kind, index: np.ndarray) -> dict[str, np.ndarray]:
+        """By loop, the number that elements' own indices have."""
+        if isinstance(kind, Element):
+            index = index - self.statement.arrays[kind.array].first
+        found: dict[str, np.ndarray] = {}
+        for loop, stride in self._strides(kind).items():
+            found[loop], index = index // stride, index % stride
+        return found
+
+    def terms(self, kind: Kind) -> dict[str, tuple[Term, int]]:
+        """By loop, what all elements of a kind share of the index: a term and a number.
 
         What turns add is along the sum. What the block's number adds is known of each
         block, and told apart there: it is an `Origins` of each loop.
         """
-        order = self.statement.order_of(is_score(kind))
-        strides, reduced = order, self.statement.reduced
-        if isinstance(kind, Element):
-            array = self.statement.arrays[kind.array]
-            strides, index = array.strides, index - array.first
+        strides, reduced = self._strides(kind), self.statement.reduced
         turns = {s: c for s, c in kind.term if is_turn(s)}
         rest = self.origins.values({s: c for s, c in kind.term if s not in turns})
-        found: dict[str, tuple[Term, Any]] = {}
+        found: dict[str, tuple[Term, int]] = {}
         for loop, stride in strides.items():
-            found[loop] = self.origins.term(rest // stride), index // stride
-            rest, index = rest % stride, index % stride
+            found[loop] = self.origins.term(rest // stride), 0
+            rest = rest % stride
         if turns:
             stride = strides.get(reduced, 0)
             if not stride or any(c % stride for c in turns.values()):
                 raise Misplaced("turns move along more than the sum")
-            own, number = found[reduced]
-            same = self.origins.shift(terms.frozen(own), ())
+            same = self.origins.shift(terms.frozen(found[reduced][0]), ())
             if same is None:
                 raise Misplaced("turns move along more than the sum")
-            found[reduced] = {s: c // stride for s, c in turns.items()}, number + same
+            found[reduced] = {s: c // stride for s, c in turns.items()}, same
         return found
 
     def result(self, loops: Mapping[str, tuple[Term, Any]]) -> tuple[Frozen, Any]:
@@ -393,11 +321,6 @@ def _moved(tags: Tags, number: np.ndarray, by: np.ndarray, is_changed: bool) -> 
 def is_score(kind: Kind) -> bool:
     """Whether it is of the first contraction of a chain."""
     return isinstance(kind, Result) and kind.is_score
-
-
-def is_turn(symbol: str) -> bool:
-    """Whether it is the turn of a loop."""
-    return symbol[:1] == "n" and symbol[1:].isdigit()
 
 
 def nothing(like: np.ndarray) -> Tags:

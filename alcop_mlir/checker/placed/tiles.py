@@ -5,11 +5,8 @@ PTX ISA "Matrix Fragments for mma.m16n8k..": which element each register of a la
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,70 +16,28 @@ from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.held import Frozen, Tags
 from alcop_mlir.checker.machine.registers import WARP
-from alcop_mlir.checker.placed.chains import beyond, multiplied, operands
-from alcop_mlir.checker.placed.kinds import Element, Kind, Result
+from alcop_mlir.checker.placed.fragments import Fragments, Tile
+from alcop_mlir.checker.placed.kinds import Element, Result
 from alcop_mlir.checker.placed.moves import Moves, names_of, type_bytes
-from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Misplaced
+from alcop_mlir.checker.placed.origins import Misplaced
+from alcop_mlir.checker.placed.tags import UNKNOWN, ZERO
 from alcop_mlir.checker.ptx.instructions import Instruction
 
 _SHAPE = re.compile(r"m16n8k(\d+)")
 _ROWS, _COLUMNS = 16, 8
-_NONE = -1 << 40  # instead of an index: a zero
 # Of a register, in each thread: offsets, and where they are known; None: everywhere.
 _Places = tuple[np.ndarray, np.ndarray | None]
-
-
-@dataclass(frozen=True, eq=False)
-class Lines:
-    """Of each warp, what the lines of a tile are; equal ones are one object.
-
-    at:   by loop that is not summed, a term and a number for each line
-    good: of which lines this is known; what others make nobody knows
-    """
-
-    at: dict[str, tuple[Term, np.ndarray]]
-    good: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Tile:
-    """Of each warp: what its lines are, and where they are along the sum.
-
-    along: by position along the sum, the term of the index there, and a number from the
-           first on; equal ones are one object
-    first: the least of these numbers; count: how many there are, of which all follow:
-           at other positions there are zeros
-    scale: of scores; see `chains`
-    """
-
-    array: str
-    lines: Lines
-    term: Term
-    along: np.ndarray
-    first: int
-    count: int
-    scale: Frozen | None = None
-
-    @cached_property
-    def place(self) -> tuple[Frozen, int]:
-        """Where it begins along the sum, and how far it goes."""
-        return terms.frozen(terms.plus(self.term, terms.number(self.first))), self.count
 
 
 class Tiles:
     """Of one machine; turns: numbers of turns that are known."""
 
     def __init__(self, moves: Moves):
-        self.moves, self.book = moves, moves.book
-        self._tiles: dict[Any, tuple[list[Tags], Tile]] = {}
-        self._read_before: dict[Any, Tile] = {}
+        self.moves, self.book, self.fragments = moves, moves.book, Fragments(moves)
         self._sums: dict[Any, tuple[Any, Frozen, np.ndarray, bool]] = {}
         self._made: dict[Any, tuple[Any, list[Term], list[Tags]]] = {}
         self._asked: list[Term] = []
         self._places: dict[Any, list[_Places]] = {}
-        self._lines: dict[Any, Lines] = {}
-        self._at: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-        self._alongs: dict[bytes, np.ndarray] = {}
         self._numbers: dict[Any, np.ndarray] = {}
         # Of arrays that `_numbers` keeps: the number, and where (None: everywhere).
         self._uniform: dict[int, tuple[int, np.ndarray | None]] = {}
@@ -96,97 +51,10 @@ class Tiles:
         if form is None or len(ins.operands) != 4 or self.moves.threads % WARP:
             raise Misplaced("not modelled")
         depth, size, out = form
-        a = self._tile(names_of(ins.operands[1]), size, depth, _ROWS)
-        b = self._tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
+        a = self.fragments.tile(names_of(ins.operands[1]), size, depth, _ROWS)
+        b = self.fragments.tile(names_of(ins.operands[2]), size, depth, _COLUMNS)
         held = [self.moves.operand(name, 4) for name in names_of(ins.operands[3])]
         return self._summed(a, b, held, out, turns)
-
-    def _tile(self, names: Sequence[str], size: int, depth: int, lines: int) -> Tile:
-        tags = [self.moves.operand(n, 4) for n in names]
-        key = (self.book.origins.key, lines, size, depth, *map(id, tags))
-        if key not in self._tiles:
-            held = b"".join(one.tobytes() for t in tags for one in t)
-            same = *key[:4], hashlib.sha256(held).digest()
-            if same not in self._read_before:
-                self._read_before[same] = self._read(tags, size, depth, lines)
-            self._tiles[key] = tags, self._read_before[same]
-        return self._tiles[key][1]
-
-    def _read(self, tags: list[Tags], size: int, depth: int, lines: int) -> Tile:
-        each, statement = 4 // size, self.book.statement
-        if len(tags) * each * WARP != lines * depth:
-            raise Misplaced("not modelled: registers of a tile")
-        numbers = np.concatenate([t.number for t in tags], axis=1)
-        places = np.concatenate([t.place for t in tags], axis=1)
-        whole = self.book.whole(Tags(numbers, places), size)
-        number = self._spread(whole.number, each, depth, lines)
-        index = self._spread(whole.at, each, depth, lines)
-        zero = (number == ZERO) | beyond(self.book, number)
-        is_zero = zero.all(axis=2)
-        if (zero | (number == UNKNOWN)).all() and is_zero.any():
-            nothing = np.full(index.shape[::2], _NONE)
-            return Tile("", Lines({}, is_zero), {}, nothing, 0, 0)
-        known = number[~zero & (number > NUMBER)]
-        kind = self.book.kinds[int(known[0])] if len(known) else None
-        array = "" if kind is None else multiplied(self.book, kind)
-        if kind is None or not array:
-            raise Misplaced("it multiplies what is not known to be of one array")
-        if array not in operands(statement):
-            raise Misplaced(f"it multiplies elements of {array}")
-        return self._tile_of(kind, array, number == known[0], zero, index)
-
-    def _tile_of(
-        self,
-        kind: Kind,
-        array: str,
-        mine: np.ndarray,
-        zero: np.ndarray,
-        index: np.ndarray,
-    ) -> Tile:
-        """Lines of an array's elements; they have zeros where the sum has ended."""
-        good = (mine | zero).all(axis=2) & mine.any(axis=2)
-        if not good.any():
-            raise Misplaced("it multiplies what is not known to be of one array")
-        zeros = zero[good][0]
-        good &= (zero == zeros).all(axis=2)
-        loops = self.book.loops(kind, index[:, :, ~zeros])
-        term, found = loops.pop(self.book.statement.along(array))
-        for _, value in loops.values():
-            good &= (value == value[:, :, :1]).all(axis=2)
-        inside = found[np.arange(len(good)), good.argmax(axis=1)]
-        good &= (found == inside[:, None]).all(axis=2)
-        has_any = good.any(axis=1)
-        if not has_any.any():
-            raise Misplaced("rows of a tile are of several rows of an array")
-        order = np.sort(inside[has_any], axis=1)
-        first, count = int(order.min()), order.shape[1]
-        if (order - first != np.arange(count)).any():
-            raise Misplaced("a tile has no neighbours along the sum")
-        along = np.full((len(good), len(zeros)), _NONE)
-        along[:, ~zeros] = np.where(has_any[:, None], inside - first, _NONE)
-        along = self._alongs.setdefault(along.tobytes(), along)
-        rows = {n: (t, np.where(good, v[:, :, 0], 0)) for n, (t, v) in loops.items()}
-        key = tuple((n, terms.frozen(t), v.tobytes()) for n, (t, v) in rows.items())
-        key = self.book.origins.key, array, good.shape, good.tobytes(), key
-        lines = self._lines.setdefault(key, Lines(rows, good))
-        scale = kind.scale if isinstance(kind, Result) else None
-        return Tile(array, lines, term, along, first, count, scale)
-
-    def _spread(
-        self, held: np.ndarray, each: int, depth: int, lines: int
-    ) -> np.ndarray:
-        """By warp, line and position along the sum, from registers of lanes."""
-        key = each, depth, lines
-        if key not in self._at:
-            item = np.arange(held.shape[1])
-            register, halves = item // each, lines // 8
-            line = self._group[:, None] + 8 * (register % halves)
-            at = self._place[:, None] * each + item % each
-            self._at[key] = line, at + 4 * each * (register // halves)
-        found = np.zeros((self.moves.threads // WARP, lines, depth), np.int64)
-        line, at = self._at[key]
-        found[self._warp[:, None], line, at] = held
-        return found
 
     def _summed(
         self, a: Tile, b: Tile, held: list[Tags], size: int, turns: dict[str, Term]
@@ -224,10 +92,14 @@ class Tiles:
         term, index, is_score = self._sum_of(a, b)
         places = self._expected(a, b, index, size, len(held))
         of = is_score, a.scale or b.scale
-        started = (
-            self._started(tags, Result(term, size, (), frozenset(), (), *of), place)
-            for tags, place in zip(held, places, strict=True)
-        )
+        kind = Result(term, size, (), frozenset(), (), *of)
+        every = list(zip(held, places, strict=True))
+        if all(
+            tags.number is held[0].number and tags.place is place and known is None
+            for tags, (place, known) in every
+        ):
+            every = every[:1]  # which stands for all
+        started = (self._started(tags, kind, place) for tags, place in every)
         kinds = {one for one in started if one is not None}
         if len(kinds) > 1:
             raise Misplaced("accumulators that do not belong together")

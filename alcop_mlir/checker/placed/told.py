@@ -8,7 +8,7 @@ import numpy as np
 
 from alcop_mlir.checker.logic.terms import Term
 from alcop_mlir.checker.machine.state import State
-from alcop_mlir.checker.placed.tags import is_turn
+from alcop_mlir.checker.placed.origins import is_turn
 
 MOST_CLASSES = 64  # of blocks, or turns, that go ways of their own
 
