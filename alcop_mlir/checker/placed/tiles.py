@@ -110,7 +110,7 @@ class Tiles:
         after = terms.plus(dict(before), terms.number(count))
         kind = Result(term, size, terms.frozen(after), reads, (), *of)
         number = self.book.number(kind)
-        return [self._tags(number, place) for place in places]
+        return self._tags(number, places)
 
     def _kept(self, a: Tile, b: Tile, tags: Tags, number: int, size: int) -> Tags:
         """An accumulator to which nothing is added, as far as both tiles are 0."""
@@ -244,16 +244,23 @@ class Tiles:
             raise Misplaced("a sum starts from another element")
         return (), frozenset({kind.array})
 
-    def _tags(self, number: int, places: _Places) -> Tags:
-        place, known = places
-        key = number, place.shape, id(known)  # which `_places` keeps
+    def _tags(self, number: int, places: list[_Places]) -> list[Tags]:
+        """Of registers that hold elements of one kind; equal arrays are one object."""
+        each = {id(known): (place.shape, known) for place, known in places}
+        every = {one: self._numbered(number, *of) for one, of in each.items()}
+        return [Tags(every[id(known)], place) for place, known in places]
+
+    def _numbered(
+        self, number: int, shape: tuple[int, ...], known: np.ndarray | None
+    ) -> np.ndarray:
+        key = number, shape, id(known)  # which `_places` keeps
         if key not in self._numbers:
-            found = np.full(place.shape, number, np.int32)
+            found = np.full(shape, number, np.int32)
             if known is not None:
                 found[~known] = UNKNOWN
             self._numbers[key] = found
             self._uniform[id(found)] = number, known
-        return Tags(self._numbers[key], place)
+        return self._numbers[key]
 
 
 @cache
