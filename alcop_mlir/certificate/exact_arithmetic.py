@@ -26,6 +26,16 @@ def scalar_types(parts: tuple[str, ...]) -> list[tuple[str, int]]:
     return [(part[0], int(part[1:])) for part in types]
 
 
+def bits_read(parts: tuple[str, ...], count: int, width: int) -> list[int]:
+    """How many bits of each operand an instruction reads: counts of bits have 32, and
+    what is added to a wide product as many as that.
+    """
+    counts = {"shl": 1, "shr": 1, "bfe": 1, "bfi": 2}.get(parts[0], count)
+    added = 2 * width if "wide" in parts else width
+    read = [width if place < 2 else added for place in range(count)]
+    return [bits if place < counts else 32 for place, bits in enumerate(read)]
+
+
 def compute(parts: tuple[str, ...], values: list[Lanes]) -> Exact | None:
     """What the instruction gives, or None where it is none of these."""
     types = scalar_types(parts)
@@ -117,9 +127,11 @@ def _divided(numbers, values, width, is_signed):
     first, second = numbers
     if (second == 0).any():
         return None
-    quotient = abs(first) // abs(second) if is_signed else first // second
     if not is_signed:
-        return quotient
+        return first // second
+    # Without a sign the least number has an opposite too.
+    quotient = abs(first).view(np.uint64) // abs(second).view(np.uint64)
+    quotient = quotient.view(np.int64)
     return np.where((first < 0) == (second < 0), quotient, -quotient)
 
 

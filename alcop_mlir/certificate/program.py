@@ -22,7 +22,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     PtxKernel,
 )
 
-ENDS = ("ret", "exit", "trap", "brkpt")
+ENDS = ("ret", "exit", "trap")
 # They move data to or from shared memory, or order such moves.
 _SYNCHRONIZING = (
     "bar",

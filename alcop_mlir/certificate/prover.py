@@ -389,7 +389,7 @@ class Search:
             if not value.lanes[0]:
                 self._go(state, state.pc + 1)
                 return
-            if ins.parts[0] not in ("trap", "brkpt"):
+            if ins.parts[0] != "trap":
                 state.shared.end(ins)
             state.pc = self.code.end + 1
             return

@@ -53,6 +53,12 @@ from alcop_mlir.runtime.emulator.ptx.syntax import (
     elements,
 )
 
+# Opcodes of which operands alone decide the result: no carry, and no other thread.
+_FUNCTIONS = frozenset(
+    "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind brev bfe "
+    "bfi fns bmsk szext dp4a dp2a and or xor not cnot lop3 shf shl shr prmt cvt selp "
+    "slct set setp testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh mov".split()
+)
 _TWICE = 192  # bits that one unknown times another surely has
 SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
@@ -141,6 +147,8 @@ class Registers:
         if isinstance(operand, Integer):
             bits = operand.value & (1 if width == 1 else 2**64 - 1)
             return Exact(np.full(self.threads, bits, np.uint64))
+        if isinstance(operand, Float) and 8 * operand.size != width:
+            return None  # it is rounded
         if isinstance(operand, Float):
             return Exact(np.full(self.threads, operand.bits, np.uint64))
         if isinstance(operand, Negated):
@@ -216,9 +224,10 @@ class Registers:
         operands = ins.operands[1:]
         if first == "ld":
             return self._loaded(ins, width)
-        if first in ("mov", "cvta") and len(operands) == 1:
-            return self.value(operands[0], width)
-        if first in ("call", "vote", "activemask", "match", "redux", "elect", "atom"):
+        if first == "mov" or (first == "cvta" and "global" in ins.parts):
+            if len(operands) == 1 and len(elements(operands[0])) == 1:
+                return self.value(operands[0], width)
+        if first != "shfl" and first not in _FUNCTIONS:
             return None
         values = [
             self.value(one, width) for operand in operands for one in elements(operand)
@@ -242,7 +251,8 @@ class Registers:
             found = exact_arithmetic.compute(ins.parts, lanes)
         if found is not None:
             return found
-        terms = [as_uniform(value, width) for value in values]
+        read = exact_arithmetic.bits_read(ins.parts, len(values), width)
+        terms = [as_uniform(v, bits) for v, bits in zip(values, read, strict=True)]
         if first == "cvt":  # reads another width than it writes
             terms = [as_uniform(values[0], types[-1][1])] if types else terms
             terms = [self._by_facts(one) if one else None for one in terms]
@@ -362,9 +372,11 @@ class Registers:
         return Uniform(term, least * by, most * by)
 
     def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
-        source, lane = values[0], values[1]
+        source, lane, clamp = values[:3]
         if is_shared_by_all(source):
             return source
+        if not isinstance(clamp, Exact) or (clamp.lanes != WARP - 1).any():
+            return None
         if "idx" not in ins.parts or not isinstance(source, Exact):
             return None
         if not isinstance(lane, Exact) or self.threads % WARP:

@@ -230,9 +230,10 @@ class SharedState:
         """`bar.warp.sync` by all threads: what a thread waited for, stored or read has
         been waited for, stored or read by its warp.
         """
-        for one in (self.owner, self.reader):
-            is_thread = one >= 0
-            one[is_thread] = _warps(one[is_thread])
+        is_done = (self.owner >= 0) & (self.status != IN_FLIGHT)
+        self.owner[is_done] = _warps(self.owner[is_done])
+        is_thread = self.reader >= 0
+        self.reader[is_thread] = _warps(self.reader[is_thread])
 
     def end(self, ins: Instruction) -> None:
         """The thread ends: an alarm for copies in flight."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from alcop_mlir.certificate.exact_arithmetic import scalar_types
+from alcop_mlir.certificate.exact_arithmetic import bits_read, scalar_types
 from alcop_mlir.certificate.linear import Linear, Symbols
 from alcop_mlir.certificate.values import (
     Exact,
@@ -102,7 +102,8 @@ def compute(
         return None
     kind, width = types[-1]
     wide = 2 * width if "wide" in parts else width
-    found = [lifted(v, width if n < 2 else wide, threads) for n, v in enumerate(values)]
+    read = bits_read(parts, len(values), width)
+    found = [lifted(v, bits, threads) for v, bits in zip(values, read, strict=True)]
     spreads = [one for one in found if one is not None]
     if len(spreads) < len(values):
         return None

@@ -228,7 +228,9 @@ class UniformArithmetic:
     def _bfe(self, v: list[Uniform], width: int, is_signed: bool) -> Uniform:
         a, place, length = v
         known = place.low == place.high and length.low == length.high
-        if not known or a.low < 0 or is_signed or length.low >= width:
+        if not known or a.low < 0 or is_signed:
+            raise NoTerm
+        if place.low not in range(width) or length.low not in range(width):
             raise NoTerm
         shifted = self._floor(a, 1 << place.low, width)
         return self._modulo(shifted, 1 << length.low, width)

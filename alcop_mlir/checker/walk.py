@@ -297,7 +297,7 @@ class Walk:
             if not value[0] & np.uint64(1):
                 self._go(state, state.pc + 1)
                 return
-            if ins.parts[0] not in ("trap", "brkpt"):
+            if ins.parts[0] != "trap":
                 self._end(state)
             elif self.machine.placing is not None:
                 raise NotPlacedError("a trap")

@@ -41,7 +41,7 @@ def registers(operand: Operand) -> Iterator[str]:
 
 
 def results(ins: Instruction) -> tuple[str, ...]:
-    """The registers that it writes."""
+    """The registers that it writes; `_` too, so that each has its place."""
     first = ins.parts[0]
     if first in _NO_RESULT or not ins.operands:
         return ()
@@ -49,7 +49,7 @@ def results(ins: Instruction) -> tuple[str, ...]:
         return ()
     if first == "wgmma" and ins.parts[1] != "mma_async":
         return ()
-    return tuple(n for n in registers(ins.operands[0]) if n != "_")
+    return tuple(registers(ins.operands[0]))
 
 
 def sources(ins: Instruction) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Address, Instruction, Name
 
 _Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
 _CHOICE = ("selp", "b64")
-_JUMPS = ("bra", "brx", "ret", "exit", "trap", "brkpt")
+_JUMPS = ("bra", "brx", "ret", "exit", "trap")
 
 
 def loads_of_both(

@@ -136,7 +136,7 @@ def _outside(thread: Thread, ins: Instruction) -> str:
 def size_of(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     """How many bytes it accesses, and when it does."""
     size, source = terms.number(most_bytes(ins)), source_size(ins)
-    width = thread.kernel.width(source) if source else 0
+    width = thread.kernel.width(source.lstrip("! ")) if source else 0
     value = thread.named(thread.value(source), width) if source else None
     if isinstance(value, Same):
         return (value.term, [[]]) if value.low >= 0 else (size, [[]])

@@ -14,7 +14,7 @@ import numpy as np
 
 from alcop_mlir.checker.form.certificate import Polynomial, Promises
 from alcop_mlir.checker.machine import arithmetic, predicates
-from alcop_mlir.checker.machine.arithmetic import Unknown, types_of
+from alcop_mlir.checker.machine.arithmetic import Unknown, bits_read, types_of
 from alcop_mlir.checker.machine.exact import exact
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.ptx.flow import Flow
@@ -178,7 +178,7 @@ class EveryThread:
         if NUMBER.fullmatch(operand):
             return Number(_same(integer(operand) % 2**width), _PLAIN, _ALL)
         if operand.startswith("!"):
-            found = self.value(operand[1:].strip(), 1)
+            found = self.held.get(operand[1:].strip(), _NOTHING)
             return Number((found.lanes == 0).astype(np.uint64), _PLAIN, found.known)
         return self.held.get(operand, _NOTHING)
 
@@ -212,11 +212,14 @@ class EveryThread:
         own = self.flow.kernel.width(ins.results[0])
         if name == "ld":
             return self._loaded(ins, width if width == own else 0)
-        v = [self.value(one, width) for one in ins.operands[1:]]
+        v = [
+            self.value(one, bits_read(ins.parts, place, width))
+            for place, one in enumerate(ins.operands[1:])
+        ]
         known, base = _ALL, _PLAIN
         for one in v:
             known = known if one.known is _ALL else known & one.known
-        if name in ("mov", "cvta") and len(v) == 1:
+        if ins.moves:
             return v[0]
         if name == "selp":
             first = v[2].lanes != 0
@@ -304,10 +307,11 @@ class EveryThread:
         if not source:
             return np.full(_SHAPE, size, np.int64)
         value = self.value(source, 32)
-        if source.startswith("%") and self.flow.kernel.width(source) == 1:
-            lanes = np.where(value.lanes != 0, 0, size)
-        else:
+        name = source.lstrip("! ")
+        if NUMBER.fullmatch(name) or self.flow.kernel.width(name) > 1:
             lanes = arithmetic.unsigned(value.lanes, 32).astype(np.int64)
+        else:
+            lanes = np.where(value.lanes != 0, 0, size)
         return np.where(value.known, lanes, size)
 
 

@@ -18,6 +18,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     Holds,
     Same,
     Value,
+    bits_read,
     limits,
     same,
 )
@@ -156,8 +157,8 @@ class Thread(Numbers):
         if not kinds or any(kind == "f" for kind, _ in kinds):
             return None
         width, out = kinds[-1][1], kinds[0][1] * (2 if "wide" in parts else 1)
-        widths = width, width, out
-        named = [self.named(v, bits) for v, bits in zip(values, widths, strict=False)]
+        read = (bits_read(parts, place, width) for place in range(len(values)))
+        named = [self.named(v, bits) for v, bits in zip(values, read, strict=True)]
         numbers = [v for v in named if isinstance(v, Same)]
         if len(numbers) < len(values) or out != self._width:
             return None

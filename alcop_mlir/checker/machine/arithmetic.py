@@ -79,6 +79,19 @@ def _types(modifiers: str) -> list[tuple[str, int]]:
     return [(p[0], int(p[1:])) for p in types] if is_known else []
 
 
+# From which operand on they are numbers of bits, which have 32 themselves.
+_COUNTS = {"shl": 1, "shr": 1, "bfe": 1, "bfi": 2}
+
+
+def bits_read(parts: list[str], place: int, width: int) -> int:
+    """How many bits of an operand an instruction reads, by its place; width: of the
+    type that the opcode ends with.
+    """
+    if place >= _COUNTS.get(parts[0], place + 1):
+        return 32
+    return 2 * width if "wide" in parts and place > 1 else width
+
+
 def limits(width: int) -> tuple[int, int]:
     """The range of numbers with a sign."""
     return -(1 << (width - 1)), (1 << (width - 1)) - 1
@@ -145,7 +158,7 @@ def linear(parts: list[str], v: list[Same]) -> Same:
     if name == "and":
         return _masked(v, width)
     if name == "bfe" and kind != "s" and a.low >= 0 and fixed is not None:
-        if v[2].low == v[2].high and v[2].low < width:
+        if v[2].low == v[2].high and fixed in range(width) and v[2].low in range(width):
             cut = _floor(a, 1 << fixed, width)
             return _modulo(cut, 1 << v[2].low, width)
     if fixed is None:

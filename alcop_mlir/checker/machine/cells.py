@@ -150,9 +150,13 @@ class Cells:
         self.reader[:] = _NOBODY
 
     def warp_barrier(self) -> None:
-        """Of all warps, each for itself: what its threads did, it did."""
-        for one in (self.writer, self.reader):
-            one[:] = np.where(one >= 0, _warps(one), one)
+        """Of all warps, each for itself: what its threads did, it did; for what is
+        still in flight each has to wait, before a later one.
+        """
+        done = (self.writer >= 0) & (self.status != FLYING)
+        self.writer[done] = _warps(self.writer[done])
+        known = self.reader >= 0
+        self.reader[known] = _warps(self.reader[known])
 
     def end(self) -> None:
         """The kernel ends."""

@@ -38,8 +38,11 @@ def exact(parts: list[str], v: list[np.ndarray]) -> np.ndarray | None:
 def _divided(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     if (b == 0).any():
         return None
-    found = np.abs(a) // np.abs(b)
-    return np.where((a < 0) ^ (b < 0), -found, found) if a.dtype == np.int64 else a // b
+    if a.dtype != np.int64:
+        return a // b
+    # Without a sign also the least number has an opposite.
+    found = (np.abs(a).view(np.uint64) // np.abs(b).view(np.uint64)).view(np.int64)
+    return np.where((a < 0) ^ (b < 0), -found, found)
 
 
 def _rest(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:

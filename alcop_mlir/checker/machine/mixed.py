@@ -17,6 +17,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     Same,
     Unknown,
     Value,
+    bits_read,
     signed,
     unsigned,
 )
@@ -97,7 +98,8 @@ def computed(
         raise Unknown
     (kind, width), name = kinds[-1], parts[0]
     out = 2 * width if "wide" in parts else width
-    v = [mixed(one, width if i < 2 else out, threads) for i, one in enumerate(values)]
+    read = (bits_read(parts, place, width) for place in range(len(values)))
+    v = [mixed(one, bits, threads) for one, bits in zip(values, read, strict=True)]
     if name == "cvt":
         if kinds[0][1] > width and not _is_read(v[0], kind):
             raise Unknown

@@ -18,6 +18,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     Same,
     Unknown,
     Value,
+    bits_read,
     is_equal,
     same,
 )
@@ -43,8 +44,12 @@ _TWICE = 192  # bits of one unknown times another
 SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
-_OTHERS = ("call", "vote", "activemask", "match", "redux", "elect", "atom")
-_DIGITS = "0123456789"
+# Opcodes whose result depends on nothing but operands: of no carry, no other thread.
+_FUNCTIONS = frozenset(
+    "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind brev bfe "
+    "bfi fns bmsk szext dp4a dp2a and or xor not cnot lop3 shf shl shr prmt cvt selp "
+    "slct set setp testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh mov".split()
+)
 
 
 class Registers:
@@ -75,8 +80,7 @@ class Registers:
         self.every = np.ones(threads, bool)
         self.forgotten: set[str] = set()  # registers, in any way
         self.state = State(0, {}, Cells(0))
-        names = {*places, *kernel.parameters}
-        if any(n in kernel.widths or n.rstrip(_DIGITS) in kernel.widths for n in names):
+        if any(map(kernel.has_register, (*places, *kernel.parameters))):
             raise CertificateError("a name that stands for two things")
 
     def _special_registers(self, threads: int) -> dict[str, Value]:
@@ -160,7 +164,7 @@ class Registers:
         if operand in registers:
             return registers[operand]
         if operand.startswith("!"):
-            return inverted(self.value(operand[1:].strip()))
+            return inverted(registers.get(operand[1:].strip()))
         if operand not in self._fixed:
             self._fixed[operand] = self._named(operand)
         return self._fixed[operand]
@@ -230,15 +234,15 @@ class Registers:
 
     def _found(self, ins: Instruction, values: list[Value]) -> Value:
         parts, width = ins.parts, ins.width
+        if any(map(ins.rounds, ins.sources)):
+            return None
         if parts[-1] == "pred":
             values = [*map(self._bit, values)]
-        if parts[0] in ("mov", "cvta") and len(values) == 1 and len(ins.operands) == 2:
+        if ins.moves:
             return values[0]
-        if parts[0] in _OTHERS:
-            return None
         if parts[0] == "shfl":
             return self._shuffled(ins, values)
-        if any(v is None for v in values):
+        if any(v is None for v in values) or parts[0] not in _FUNCTIONS:
             return None
         try:
             return self._computed(parts, values, width)
@@ -269,7 +273,7 @@ class Registers:
             by = [n.low for n in numbers if n is not None and n.low == n.high]
             if by and 0 < by[0] < 1 << 20:
                 return self._multiple(by[0], 0, 2**width - 1)
-        count = same(values[1], width) if parts[0] == "shl" else None
+        count = same(values[1], 32) if parts[0] == "shl" else None
         if count is not None and 0 < count.low == count.high < min(width - 1, 20):
             return self._multiple(1 << count.low, *arithmetic.limits(width - count.low))
         return self.unknown()
@@ -310,7 +314,8 @@ class Registers:
     ) -> Value:
         """With unknown numbers."""
         read = kinds[-1][1] if kinds else 32
-        numbers = [n for n in (same(v, read) for v in values) if n is not None]
+        every = (same(v, bits_read(parts, i, read)) for i, v in enumerate(values))
+        numbers = [n for n in every if n is not None]
         known = self.state.residues, self.fresh
         if len(numbers) == len(values) and parts[0] == "and" and self.cases > 1:
             # What all threads of a case share is a number of each case.
@@ -368,12 +373,13 @@ class Registers:
         return Same({f".{name}/{by}": by}, part.low * by, part.high * by)
 
     def _shuffled(self, ins: Instruction, values: list[Value]) -> Value:
-        source, lane = values[:2]
+        source, lane, clamp = values[:3]
         if is_shared(source):
             return source
+        is_whole = isinstance(clamp, np.ndarray) and (clamp == WARP - 1).all()
         if not isinstance(source, np.ndarray) or not isinstance(lane, np.ndarray):
             return None
-        if "idx" not in ins.parts or self.threads % WARP:
+        if "idx" not in ins.parts or self.threads % WARP or not is_whole:
             return None
         here = np.arange(self.threads, dtype=np.uint64)
         start = here - here % np.uint64(WARP)

@@ -116,7 +116,9 @@ class Blocks:
         self, ins: Instruction, operands: list[np.ndarray], width: int
     ) -> np.ndarray:
         """What an instruction makes of numbers; raises NotKnown."""
-        if ins.parts[0] in ("mov", "cvta") and len(operands) == 1:
+        if ins.parts[-1] == "pred":
+            operands = [one & np.uint64(1) for one in operands]
+        if ins.moves:
             return operands[0]
         if ins.parts[0] == "selp":
             return np.where(operands[2] != 0, operands[0], operands[1])
@@ -180,7 +182,7 @@ class Classes:
             not isinstance(value, np.ndarray) and fresh in symbols_of(value)
         )
         found = self._made(ins, lanes) if is_open and len(ins.results) == 1 else None
-        is_unknown = found is None and value is None
+        is_unknown = found is None and value is None and len(ins.results) == 1
         if is_unknown and state.lanes is not None and self._is_all(lanes):
             value = self._of_these_threads(ins)
         for name in (*ins.results, fresh):

@@ -40,7 +40,7 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.errors import NotPlacedError
 
 _TOGETHER = ("shfl", "ldmatrix", "movmatrix", "mma")
-_STOPS = ("trap", "brkpt", "call")
+_STOPS = ("trap", "call")
 _MOST_APART, _MOST_STATES = 12, 400
 
 

@@ -11,13 +11,14 @@ from alcop_mlir.errors import CertificateError
 NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
 NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
 PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
-ENDS = ("ret", "exit", "trap", "brkpt")
+ENDS = ("ret", "exit", "trap")
 _MEMORY = ("ld", "ldu", "st", "atom", "red")
 _HARMLESS = set(
-    "cvta isspacep mov prefetch prefetchu discard applypriority createpolicy membar "
+    "cvta isspacep mov prefetch prefetchu applypriority createpolicy membar "
     "fence".split()
 )
 _FLOAT = re.compile(r"\b0[fFdDxX][0-9a-fA-F]+\b")
+_FLOAT_BITS = {"0f": 32, "0d": 64}
 _OPENING = frozenset("{[(")
 # Opcodes that write no register.
 _NO_RESULT = frozenset(
@@ -54,7 +55,7 @@ class Instruction:
 
     @cached_property
     def results(self) -> list[str]:
-        """The registers that it writes."""
+        """The registers that it writes; `_` too, so that each has its place."""
         first = self.parts[0]
         if first in _NO_RESULT or not self.operands:
             return []
@@ -62,7 +63,7 @@ class Instruction:
             return []
         if first == "wgmma":
             raise CertificateError(f"not modelled: {self.opcode}")
-        return [n for n in names_in(self.operands[0]) if n != "_"]
+        return names_in(self.operands[0])
 
     @cached_property
     def reads(self) -> set[str]:
@@ -82,6 +83,20 @@ class Instruction:
     def sources(self) -> list[str]:
         """The operands that are no results, those in braces one by one."""
         return [o for one in self.operands[1:] for o in items(one)]
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether the one register that it writes gets what its one operand holds: so
+        are addresses of global memory what generic ones are, those of others not.
+        """
+        is_move = self.parts[0] == "mov"
+        is_move |= self.parts[0] == "cvta" and "global" in self.parts
+        return is_move and len(self.sources) == len(self.results) == 1
+
+    def rounds(self, operand: str) -> bool:
+        """Whether it reads a number with other bits than the text has."""
+        kind = operand[:2].lower()
+        return kind in _FLOAT_BITS and self.width != _FLOAT_BITS[kind]
 
     @cached_property
     def is_warp_barrier(self) -> bool:

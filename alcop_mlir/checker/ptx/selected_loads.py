@@ -10,7 +10,7 @@ it. So it is done where nobody knows the predicate: where it is of what is loade
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from alcop_mlir.checker.ptx.instructions import ENDS, PLACE, Instruction
@@ -19,9 +19,9 @@ _Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
 
 
 def loads_of_both(
-    code: list[Instruction], labels: dict[str, int], widths: dict[str, int]
+    code: list[Instruction], labels: dict[str, int], width: Callable[[str], int]
 ) -> _Text:
-    """The code and labels of a kernel; `widths` gets those of new registers."""
+    """The code and labels of a kernel; width: of a register, and so of its copy."""
     if not any(ins.opcode == "selp.b64" for ins in code):
         return code, labels
     loaded = _loaded(code)
@@ -33,7 +33,7 @@ def loads_of_both(
         if choice is None or choice.operands[3] not in loaded:
             found.append(ins)
         else:
-            found += _both(ins, choice, widths)
+            found += _both(ins, choice, width)
     places.append(len(found))
     return found, {name: places[pc] for name, pc in labels.items()}
 
@@ -77,17 +77,15 @@ def _choice(
 
 
 def _both(
-    ins: Instruction, choice: Instruction, widths: dict[str, int]
+    ins: Instruction, choice: Instruction, width: Callable[[str], int]
 ) -> list[Instruction]:
     """Two loads, and which of them it is."""
     name, place = ins.operands
     first, second, test = choice.operands[1:]
     other = f"{name}@0"  # the scopes of the text have numbers from 1 on
-    width = widths.get(name, widths.get(name.rstrip("0123456789"), 64))
-    widths[other] = width
     old = choice.operands[0]
     return [
         replace(ins, operands=(name, place.replace(old, first, 1))),
         replace(ins, operands=(other, place.replace(old, second, 1))),
-        Instruction("", False, f"selp.b{width}", (name, name, other, test)),
+        Instruction("", False, f"selp.b{width(name)}", (name, name, other, test)),
     ]

@@ -15,7 +15,7 @@ from alcop_mlir.errors import CertificateError
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 _TOKEN = re.compile(
-    r"\s*(?:(?P<brace>[{}])|(?P<skip>\.(?:loc|file)\b[^\n]*)"
+    r"\s*(?:(?P<brace>[{}])|(?P<skip>\.(?:loc|file)\b[^\n;]*\n)"
     r"|(?P<label>[\w$%]+)\s*:(?!:)|(?P<text>[^;{}]*(?:\{[^{}]*\}[^;{}]*)*);)"
 )
 _SHARED = re.compile(
@@ -26,13 +26,18 @@ _THREADS = re.compile(
 )
 _PARAMETER = re.compile(r"\.([a-z]+)(\d+)\b[^,]*?([\w$%]+)(?:\[(\d+)\])?\s*(?:,|$)")
 _REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.S)
+_REGISTER = re.compile(r"([\w$%]+?)(<\d+>)?")
 _INSTRUCTION = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
+# Directives in a body that say nothing of what an instruction does.
+_OTHERS = "local global const pragma branchtargets calltargets callprototype".split()
+_Declared = dict[str, tuple[int, int]]  # bits, and how many: of `%r<5>` by `%r<`
 
 
 @dataclass
 class Kernel:
     """An entry: parameters with their bytes, shared variables with alignment and bytes,
-    widths of registers; may_fail: whether branches to a failure are left out.
+    registers by the number of the scope that declares them, "" for the outermost;
+    may_fail: whether branches to a failure are left out.
     """
 
     threads: int
@@ -41,13 +46,18 @@ class Kernel:
     sizes: dict[str, int] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
-    widths: dict[str, int] = field(default_factory=dict)
+    registers: dict[str, _Declared] = field(default_factory=lambda: {"": {}})
     may_fail: bool = False
 
     def width(self, register: str) -> int:
         """The bits of a register, by its declaration."""
-        stem = register.rstrip("0123456789")
-        return self.widths.get(register, self.widths.get(stem, 64))
+        name, _, scope = register.partition("@")
+        declared = self.registers["" if scope == "0" else scope]
+        return declared.get(_declaration(name, declared), (64, 1))[0]
+
+    def has_register(self, name: str) -> bool:
+        """Whether a register of any scope has that name."""
+        return any(_declaration(name, one) for one in self.registers.values())
 
 
 def read_kernel(ptx: str, entry: str) -> Kernel:
@@ -77,9 +87,22 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     if less is not None:
         kernel.code, kernel.labels = less
         kernel.may_fail = True
-    task = kernel.code, kernel.labels, kernel.widths
+    task = kernel.code, kernel.labels, kernel.width
     kernel.code, kernel.labels = loads_of_both(*task)
     return kernel
+
+
+def _declaration(name: str, declared: _Declared) -> str:
+    """What declares a register of that name in a scope, or nothing."""
+    if name in declared:
+        return name
+    stem = name.rstrip("0123456789")
+    for end in range(len(stem), len(name)):
+        number, key = name[end:], f"{name[:end]}<"
+        if key in declared and int(number) < declared[key][1]:
+            if number == "0" or number[0] != "0":
+                return key
+    return ""
 
 
 def _outside(text: str) -> str:
@@ -105,11 +128,11 @@ def _variable(found: re.Match[str]) -> tuple[str, int, int]:
 
 
 class _Reader:
-    """Reads a body; `scopes` has the names that each open one declares."""
+    """Reads a body; `scopes` are the numbers of those that are open."""
 
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
-        self.scopes: list[tuple[int, set[str]]] = []
+        self.scopes: list[str] = []
         self.opened = 0
 
     def read(self, text: str, position: int) -> None:
@@ -121,17 +144,23 @@ class _Reader:
             position = found.end()
             if found["brace"] == "{":
                 self.opened += 1
-                self.scopes.append((self.opened, set()))
+                self.scopes.append(str(self.opened))
+                self.kernel.registers[self.scopes[-1]] = {}
             elif found["brace"] == "}":
                 if not self.scopes:
                     return
                 self.scopes.pop()
             elif found["label"]:
-                self.kernel.labels[self.named(found["label"])] = len(self.kernel.code)
+                self.label(found["label"])
             elif found["text"]:
                 line += text.count("\n", counted, found.start("text"))
                 counted = found.start("text")
                 self.statement(" ".join(found["text"].split()), line)
+
+    def label(self, name: str) -> None:
+        if name in self.kernel.labels:
+            raise CertificateError("a label of several scopes")
+        self.kernel.labels[name] = len(self.kernel.code)
 
     def statement(self, text: str, line: int) -> None:
         if text.startswith("."):
@@ -152,28 +181,41 @@ class _Reader:
         )
 
     def declaration(self, text: str) -> None:
+        kind = NAME.findall(text)[0]
         found = _REGISTERS.fullmatch(text)
-        if found is not None:
-            bits = found[1].lstrip("subf").split("x")[0]
-            width = int(bits) if bits.isdigit() else 1
-            for name in found[2].replace(" ", "").split(","):
-                stem = name.split("<")[0]
-                self.kernel.widths[self.declared(stem)] = width
         shared = _SHARED.match(text)
-        if shared is not None:
+        if found is not None:
+            self.declare(found[1], found[2])
+        elif shared is not None:
             if self.scopes:
                 raise CertificateError("a shared variable in an inner scope")
             self.kernel.shared.append(_variable(shared))
+        elif kind == "param":
+            if not {*NAME.findall(text)}.isdisjoint(self.kernel.parameters):
+                raise CertificateError("a parameter of a call is named as the kernel's")
+        elif kind not in _OTHERS:
+            raise CertificateError(f"not understood: `{text[:60]}`")
 
-    def declared(self, name: str) -> str:
-        if not self.scopes:
-            return name
-        self.scopes[-1][1].add(name)
-        return self.named(name)
+    def declare(self, kind: str, names: str) -> None:
+        """Registers of that type."""
+        bits = "1" if kind == "pred" else kind.lstrip("subf").split("x")[0]
+        if not bits.isdigit():
+            raise CertificateError(f"registers of type {kind}")
+        declared = self.kernel.registers[self.scopes[-1] if self.scopes else ""]
+        for name in names.replace(" ", "").split(","):
+            found = _REGISTER.fullmatch(name)
+            if found is None:
+                raise CertificateError(f"no register: `{name[:40]}`")
+            key, count = found[1], 1
+            if found[2]:
+                key, count = f"{key}<", int(found[2][1:-1])
+            if key in declared:
+                raise CertificateError(f"{found[1]} is declared twice")
+            declared[key] = int(bits), count
 
     def named(self, name: str) -> str:
         """The name after renaming by the innermost scope that declares it."""
-        for number, names in reversed(self.scopes):
-            if name in names or name.rstrip("0123456789") in names:
+        for number in reversed(self.scopes):
+            if _declaration(name, self.kernel.registers[number]):
                 return f"{name}@{number}"
         return name
