@@ -145,7 +145,7 @@ class Registers:
     def value(self, operand: Operand, width: int) -> Value:
         """What an operand holds."""
         if isinstance(operand, Integer):
-            bits = operand.value & (1 if width == 1 else 2**64 - 1)
+            bits = operand.value % 2**64 if width > 1 else operand.value != 0
             return Exact(np.full(self.threads, bits, np.uint64))
         if isinstance(operand, Float) and 8 * operand.size != width:
             return None  # it is rounded
@@ -448,7 +448,7 @@ class Registers:
         first, second, predicate = values
         if isinstance(predicate, Exact):
             if predicate.is_uniform:
-                return first if predicate.lanes[0] & np.uint64(1) else second
+                return first if predicate.lanes[0] else second
             return spread.blended(predicate.lanes != 0, first, second)
         if not isinstance(predicate, Truth):
             return None

@@ -1,4 +1,4 @@
-"""What a predicate is set to: of a number the lowest bit counts."""
+"""What a predicate is set to: of a number, whether it is another one than 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE = Requirement(1, 2**31 - 1)
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-@pytest.mark.parametrize("first", ["-1", "1", "0"])
+@pytest.mark.parametrize("first", ["-1", "1", "2", "0"])
 @pytest.mark.parametrize("more", ["not.pred %p2, %p1;", "xor.pred %p2, %p1, %p3;"])
 def test_predicates_have_one_bit(is_open: bool, first: str, more: str) -> None:
     """An address is behind the array but where `%p2` holds: if `%p1` does not."""

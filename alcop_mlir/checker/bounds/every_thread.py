@@ -176,7 +176,9 @@ class EveryThread:
     def value(self, operand: str, width: int) -> Number:
         """What an operand holds."""
         if NUMBER.fullmatch(operand):
-            return Number(_same(integer(operand) % 2**width), _PLAIN, _ALL)
+            number = integer(operand)
+            held = int(number != 0) if width == 1 else number % 2**width
+            return Number(_same(held), _PLAIN, _ALL)
         if operand.startswith("!"):
             found = self.held.get(operand[1:].strip(), _NOTHING)
             return Number((found.lanes == 0).astype(np.uint64), _PLAIN, found.known)

@@ -250,9 +250,9 @@ class Registers:
             return self._open(parts, values, width)
 
     def _bit(self, value: Value) -> Value:
-        """Of the number that a predicate is set to, what counts."""
+        """A predicate: of a number, whether it is another one than 0."""
         is_number = isinstance(value, np.ndarray)
-        return self.numbers(value & np.uint64(1)) if is_number else value
+        return self.numbers((value != 0).astype(np.uint64)) if is_number else value
 
     def _open(self, parts: list[str], values: list[Value], width: int) -> Value:
         """An unknown; of `mul.wide.u` by a number, and of `shl`, a multiple; parts of
@@ -389,7 +389,7 @@ class Registers:
         first, second, test = values
         if isinstance(test, np.ndarray):
             if is_equal(test):
-                return first if test[0] & np.uint64(1) else second
+                return first if test[0] else second
             return either(test != 0, first, second)
         a, b = same(first, width), same(second, width)
         if not isinstance(test, Holds) or a is None or b is None:

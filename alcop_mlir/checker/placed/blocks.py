@@ -117,7 +117,7 @@ class Blocks:
     ) -> np.ndarray:
         """What an instruction makes of numbers; raises NotKnown."""
         if ins.parts[-1] == "pred":
-            operands = [one & np.uint64(1) for one in operands]
+            operands = [(one != 0).astype(np.uint64) for one in operands]
         if ins.moves:
             return operands[0]
         if ins.parts[0] == "selp":
