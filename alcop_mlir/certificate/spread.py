@@ -181,10 +181,8 @@ def _made(
     high: int,
     width: int,
 ) -> Spread | None:
-    every = (*terms.values(), constant)
-    if any(np.abs(one).max() > _MOST for one in every):
-        return None
-    return Spread(terms, constant, low, high, width)
+    made = Spread(dict(terms), constant, low, high, width)
+    return None if _largest(made) > _MOST else made
 
 
 def _is_whole(values: list[Spread], kind: str) -> bool:
@@ -220,7 +218,8 @@ def _times(a: Spread, b: Spread, width: int, fresh: str = "") -> Spread | None:
 
 
 def _largest(a: Spread) -> int:
-    return max(int(np.abs(one).max()) for one in (*a.terms.values(), a.constant))
+    every = (*a.terms.values(), a.constant)
+    return max(max(int(one.max()), -int(one.min())) for one in every)
 
 
 def _is_stable(symbol: str) -> bool:
@@ -299,7 +298,7 @@ def _bitwise(name: str) -> Callable[[list[Spread], int, str], Spread | None]:
                 return _sum(a, b, 1, width)
             if b.terms:
                 continue
-            if b.low < 0 and name == "and":  # all but the low bits of the inverse
+            if b.high < 0 and name == "and":  # all but the low bits of the inverse
                 inverse = Spread({}, ~b.constant, ~b.high, ~b.low, width)
                 low = handler([a, inverse], width, kind)
                 return None if low is None else _sum(a, low, -1, width)

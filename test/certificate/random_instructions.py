@@ -46,8 +46,22 @@ cvt.u16.u32 %h1, %r0;
 and.b32 %r4, %r0, 31;
 and.b64 %d3, %d0, 1023;
 mul.wide.u32 %d4, %r2, 64;
+add.u32 %r5, %r1, %r4;
+shl.b32 %r6, %r2, 6;
+add.s32 %r6, %r6, %r1;
+mad.lo.s32 %r7, %r4, 16, %r1;
+sub.s32 %r8, %r1, 32;
+mad.wide.s32 %d5, %r1, 8, %d3;
+mad.lo.u64 %d6, %d2, 256, %d3;
+shr.u64 %d7, %d3, 3;
+mul.wide.s32 %d8, %r8, 24;
+cvt.u16.u32 %h2, %r4;
+mul.lo.s16 %h3, %h0, 16;
+add.s16 %h3, %h3, %h2;
 setp.lt.u32 %p0, %r1, 20;
 setp.lt.u32 %p1, %r0, 100;
+setp.eq.u32 %p2, %r2, 0;
+setp.gt.s64 %p3, %d3, 512;
 """
 
 
@@ -146,12 +160,16 @@ class _Drawer:
 
     def fields(self) -> str:
         bits = self.random.choice((32, 64))
-        small = [self.one(self.register(32), str(self.random.randrange(70))) for _ in "12"]
+        small = [
+            self.one(self.register(32), str(self.random.randrange(70))) for _ in "12"
+        ]
         if self.random.random() < 0.15:
             small[0] = str(self.random.choice((256, 257, -1, 255)))
         out, one, other = self.register(bits), self.operand(bits), self.operand(bits)
         words = [self.register(32), *(self.operand(32) for _ in range(3))]
-        name = self.one("bfe", "bfe", "bfi", "lop3", "prmt", "shf", "popc", "clz", "brev")
+        name = self.one(
+            "bfe", "bfe", "bfi", "lop3", "prmt", "shf", "popc", "clz", "brev"
+        )
         if name == "bfe":
             return f"bfe.{self.one('u', 's')}{bits} {out}, {one}, {', '.join(small)}"
         if name == "bfi":
@@ -172,7 +190,9 @@ class _Drawer:
         out, half = self.register(bits), bits // 2
         what = self.one("move", "pack", "unpack", "selp", "selp", "slct", "shfl")
         if what == "pack" and bits > 16:
-            return f"mov.b{bits} {out}, {{{self.register(half)}, {self.register(half)}}}"
+            return (
+                f"mov.b{bits} {out}, {{{self.register(half)}, {self.register(half)}}}"
+            )
         if what == "unpack" and bits > 16:
             pair = [self.register(half), self.register(half)]
             pair[self.random.randrange(2)] = self.one("_", pair[0] + "")
@@ -189,7 +209,9 @@ class _Drawer:
             mode, lane = self.one("idx", "idx", "up", "down", "bfly"), self.operand(32)
             last = self.one("31", "31", "0", "3", "0x1c1f", "0x101f")
             out = self.register(32) + self.one("", f"|{self.predicate()}")
-            return f"shfl.sync.{mode}.b32 {out}, {self.register(32)}, {lane}, {last}, -1"
+            return (
+                f"shfl.sync.{mode}.b32 {out}, {self.register(32)}, {lane}, {last}, -1"
+            )
         return f"mov.{self.one('b', 'u', 's')}{bits} {out}, {self.operand(bits)}"
 
     def conversions(self) -> str:

@@ -32,6 +32,9 @@ TRUE = {
     "setp.lt.s64 %p1, %d4, 0;",
     "to a size one is added": f"{FEW} mov.u64 %d5, 0x100000000; "
     "mad.wide.u32 %d4, %r2, 4, %d5; setp.gt.u64 %p1, %d4, 0xffffffff;",
+    "to no product one is added": f"{FEW} mad.hi.u32 %r3, %r2, 0, 7; "
+    "setp.eq.u32 %p1, %r3, 7;",
+    "a predicate is no lowest bit": "mov.pred %p1, 2;",
     "a generic address": "mov.u64 %d5, 0; cvta.shared.u64 %d6, %d5; "
     "setp.ne.u64 %p1, %d6, 0;",
     "from a generic address": "mov.u64 %d5, 5; cvta.to.shared.u64 %d6, %d5; "
@@ -128,3 +131,11 @@ def test_a_parameter_of_a_call_is_none_of_the_kernel() -> None:
 def test_registers_of_vectors_are_not_followed() -> None:
     body = ".reg .v2 .b32 %v; mov.u32 %v.x, 5; mov.u32 %v.y, 6;"
     assert verdict(kernel(body), False).certificate is None
+
+
+def test_a_mask_of_several_signs_ends_nothing() -> None:
+    """Of what no rule says, nothing is known."""
+    body = "ld.param.u32 %r2, [n]; add.u32 %r2, %r2, %r1; sub.s32 %r3, %r1, 16;"
+    body += "and.b32 %r4, %r2, %r3; setp.eq.u32 %p1, %r4, 77;"
+    assert outcome(kernel(body + BEHIND)) == "clean"
+    assert not verdict(kernel(body + BEHIND), True).is_bounded

@@ -138,7 +138,9 @@ def differs(name: str, value: Value, width: int, held: np.ndarray, names: Names)
     else:
         assert isinstance(value, Mixed)
         parts = value.parts.items()
-        told = sum((c.astype(object) * names.symbol(s) for s, c in parts), value.constant)
+        told = sum(
+            (c.astype(object) * names.symbol(s) for s, c in parts), value.constant
+        )
         if np.any(told < value.low) or np.any(told > value.high):
             return f"{name} is not from {value.low} to {value.high}"
     mask = (1 << width) - 1

@@ -159,7 +159,7 @@ class Numbers(Registers):
         try:
             made = arithmetic.linear(parts, v)
         except Unknown:
-            if "hi" not in parts or kind == "s":
+            if parts[:2] != ["mul", "hi"] or kind == "s":
                 raise
             made = self._high(v, width)
         made = Same(self.facts.folded(made.term), made.low, made.high)

@@ -150,9 +150,17 @@ def _is_read(a: Mixed, kind: str) -> bool:
 
 
 def _checked(a: Mixed) -> Mixed:
-    if any(np.abs(c).max() > _LARGE for c in (*a.parts.values(), a.constant)):
+    if _largest(a) > _LARGE:
         raise Unknown
     return a
+
+
+def _largest(a: Mixed) -> int:
+    """The largest number in it without its sign: that of the least one is larger than
+    all of 64 bits.
+    """
+    every = (*a.parts.values(), a.constant)
+    return max(max(int(c.max()), -int(c.min())) for c in every)
 
 
 def total(a: Mixed, b: Mixed, sign: int, width: int) -> Mixed:
@@ -169,11 +177,7 @@ def product(a: Mixed, b: Mixed, width: int, fresh: str = "") -> Mixed:
     """a * b; two symbols that never change are one together, and `fresh` one
     other.
     """
-    sizes = [
-        max(int(np.abs(c).max()) for c in (*x.parts.values(), x.constant))
-        for x in (a, b)
-    ]
-    if sizes[0] * sizes[1] > _LARGE:
+    if _largest(a) * _largest(b) > _LARGE:
         raise Unknown
     parts: dict[Any, np.ndarray] = {}
     others = 0
@@ -238,7 +242,7 @@ def _bitwise(name: str, a: Mixed, b: Mixed, width: int) -> Mixed:
             return total(x, y, 1, width)
         if y.parts:
             continue
-        if y.low < 0 and name == "and":
+        if y.high < 0 and name == "and":
             rest = Mixed({}, -1 - y.constant, -1 - y.high, -1 - y.low, width)
             return total(x, _bitwise("and", x, rest, width), -1, width)
         if not is_low:
