@@ -111,7 +111,8 @@ def certify(
     """The verdict on one entry of the PTX text.
 
     entry:          by its name; None for the only one
-    threads:        of a block; None where the PTX says how many
+    threads:        of a block; None where the PTX says how many, 0 for more than one
+                    dimension
     dynamic_shared: bytes that the launch adds; None for no such memory
     requirements:   what callers promise of parameters, by name; and of the numbers of
                     blocks, as %ctaid.z
@@ -212,7 +213,7 @@ def find_entry(module: Module, name: str | None) -> PtxKernel:
 
 def _threads(kernel: PtxKernel, given: int | None) -> int:
     dims = kernel.required_threads or kernel.max_threads
-    if dims is not None and dims[1:] != (1, 1):
+    if given == 0 or (dims is not None and dims[1:] != (1, 1)):
         raise Outside("a block of more than one dimension", kernel.line)
     if given is None and dims is None:
         raise ConfigError(

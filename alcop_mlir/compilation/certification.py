@@ -53,7 +53,10 @@ _MOST_EXTENT = 2**47  # of what the host computes of sizes
 
 @frozen
 class Launched:
-    """A kernel as it is launched: all that its proof depends on."""
+    """A kernel as it is launched: all that its proof depends on.
+
+    threads: of a block; 0 where it has more than one dimension
+    """
 
     module: str
     name: str
@@ -290,7 +293,7 @@ def _of_variant(
         yield Launched(
             kernel.module,
             kernel.name,
-            math.prod(kernel.block),
+            kernel.block[0] if kernel.block[1:] == (1, 1) else 0,
             kernel.shared_bytes,
             _requirements(kernel, parameters, known),
             preconditions(given, sizes),

@@ -23,8 +23,14 @@ from alcop_mlir.checker.bounds.thread import Thread
 from alcop_mlir.checker.form.certificate import Promises
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts
-from alcop_mlir.checker.logic.terms import Choice, Clause, Division, Product, Quotient
-from alcop_mlir.checker.logic.terms import Term
+from alcop_mlir.checker.logic.terms import (
+    Choice,
+    Clause,
+    Division,
+    Product,
+    Quotient,
+    Term,
+)
 from alcop_mlir.checker.machine.arithmetic import Holds, Mixed, Same, Value
 from alcop_mlir.checker.machine.cells import Cells
 from alcop_mlir.checker.machine.machine import Machine

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alcop_mlir.compilation.certification import certify_bundle
 from alcop_mlir.errors import ConfigError, LaunchError
 from alcop_mlir.runtime.bundle import Bundle, Code, load
 from alcop_mlir.runtime.certificates import required_certificates
@@ -292,6 +293,30 @@ def test_what_a_certificate_requires_of_sizes(
     other = replace(function, parameters=tuple(small))
     with pytest.raises(LaunchError, match="is for other arrays or blocks"):
         certificates.check(other, *launch[1:], {"M": 8, "N": 8, "K": 8})
+    (one,) = variant.kernels
+    flat = replace(one, block=(one.block[0] // 2, 2, 1))
+    folded = replace(variant, kernels=(flat,))
+    with pytest.raises(LaunchError, match="blocks have more than one dimension"):
+        certificates.check(function, [folded], (flat,), {"M": 8, "N": 8, "K": 8})
+
+
+def test_blocks_of_two_dimensions_are_outside(made: Path) -> None:
+    bundle = load(made)
+    function = bundle.function()
+    launch = function.launches[0]
+    folded = [
+        replace(
+            variant,
+            kernels=tuple(
+                replace(one, block=(one.block[0] // 2, 2, 1)) for one in variant.kernels
+            ),
+        )
+        for variant in launch.variants
+    ]
+    launches = (replace(launch, variants=tuple(folded)),)
+    other = replace(bundle, functions=(replace(function, launches=launches),))
+    reports = certify_bundle(other, 60)
+    assert {one.why for one in reports} == {"a block of more than one dimension"}
 
 
 MATMUL = """
