@@ -214,7 +214,8 @@ class Heads:
                 continue
             known = self._shifted(name, value)
             if known is None:
-                state.registers[name] = self._generalized_other(head, name, value)
+                other = self._generalized_other(state, f"h{head}.{name}", value)
+                state.registers[name] = other
                 continue
             entry = entries.get(name)
             if is_back:
@@ -237,11 +238,14 @@ class Heads:
             self.short[head] = short_counters(self.code, head)
         return self.short[head]
 
-    def _generalized_other(self, head: int, name: str, value: Value) -> Value:
+    def _generalized_other(self, state: State, symbol: str, value: Value) -> Value:
+        """Any predicate; of another one than before nothing is known."""
         if not isinstance(value, Truth):
             return None
-        bit = self.machine.symbols.plain(f"h{head}.{name}", 0, 1)
-        return Truth(linear.at_least(bit - 1))
+        own = linear.at_least(self.machine.symbols.plain(symbol, 0, 1) - 1)
+        if value.condition.text != own.text:
+            self._drop(state, {symbol})
+        return Truth(own)
 
     def _learn(
         self,

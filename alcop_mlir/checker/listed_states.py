@@ -28,6 +28,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     Mixed,
     Same,
     Unknown,
+    Value,
     is_equal,
     same,
 )
@@ -305,10 +306,22 @@ class ListedStates:
         if is_back:
             values[turn] = terms.plus({turn: 1}, terms.number(1))
         for name in (*head.terms, *head.truths):
-            found = same(state.registers.get(name), self.machine.kernel.width(name))
+            value = state.registers.get(name)
+            found = same(value, self.machine.kernel.width(name))
             if found is not None:
                 values[f"h{head.pc}.{name}"] = found.term
+            elif name in head.truths:
+                # What was known of the one before is not of this one.
+                values[f"h{head.pc}.{name}"] = {self._bit(value) or f"?{name}": 1}
         return values
+
+    def _bit(self, value: Value) -> str:
+        """The symbol that is 1 where a predicate holds, and else 0, if it is no more."""
+        ranges = self.machine.facts.ranges
+        for name in symbols_of(value) if isinstance(value, Holds) else ():
+            if value.true == [[{name: 1, "": -1}]] and ranges.get(name) == (0, 1):
+                return name
+        return ""
 
     def _has_term(
         self, head: Head, state: State, name: str, values: dict[Any, Term]

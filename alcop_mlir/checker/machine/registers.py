@@ -217,7 +217,8 @@ class Registers:
         _, found, is_fresh = self._known[key]
         if is_fresh:
             self.state.made.add(self.fresh)
-        return found
+        # In another arm the same name is another number.
+        return None if is_fresh and self.state.lanes is not None else found
 
     def _by_facts(self, value: Value) -> Value:
         """What has more than 32 bits in the range that facts of the state leave."""

@@ -1,0 +1,88 @@
+"""What is known where ways meet: of arms of a branch, and of the turn before."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from odd_kernels import kernel, outcome, verdict
+
+from alcop_mlir.certificate.api import certify
+from alcop_mlir.certificate.certificate import sealed
+from alcop_mlir.certificate.search.answers import Found
+from alcop_mlir.checker.check import check
+from alcop_mlir.errors import CertificateError
+
+START = """
+mov.u32 %r16, buffer;
+shl.b32 %r17, %r1, 2;
+add.u32 %r16, %r16, %r17;
+"""
+CARRIED = """
+ld.global.u32 %r2, [%a];
+setp.eq.u32 %p4, %r2, 0;
+mov.u32 %r3, 0;
+LOOP:
+setp.eq.u32 %p5, %r3, 0;
+@%p5 bra FIRST;
+shl.b32 %r5, %r3, 7;
+add.u32 %r5, %r5, %r16;
+xor.b32 %r17, %r5, 4;
+st.shared.u32 [%r5], %r1;
+@!%p4 bra PAST;
+bar.sync 0;
+PAST:
+ld.shared.u32 %r19, [%r17];
+bra.uni DONE;
+FIRST:
+@!%p4 bra DONE;
+mov.u32 %r3, 1;
+ld.global.u32 %r2, [%a+4];
+{again}
+bra.uni LOOP;
+DONE:
+"""
+AGAIN = "setp.ne.u32 %p4, %r2, 0;"
+
+
+@pytest.mark.parametrize(("again", "is_right"), [("", True), (AGAIN, False)])
+def test_a_predicate_that_the_turn_sets_anew(again: str, is_right: bool) -> None:
+    """The turn before has gone on where it held; that says nothing of the new one."""
+    text = kernel(START + CARRIED.format(again=again))
+    assert (outcome(text) == "clean") == is_right
+    assert (verdict(text, False).status == "proven") == is_right
+
+
+ARMS = """
+xor.b32 %r17, %r16, 64;
+ld.global.u32 %r7, [%a];
+ld.param.u32 %r6, [n];
+setp.lt.u32 %p2, %r1, 16;
+setp.gt.u32 %p3, %r1, 1000;
+mov.u32 %r5, 0;
+@%p2 bra FEW;
+add.u32 %r6, %r6, 1;
+@%p3 bra JOIN;
+bra.uni BOTH;
+FEW:
+and.b32 %r6, %r6, 7;
+BOTH:
+mul.lo.u32 %r5, %r6, %r7;
+JOIN:
+setp.eq.u32 %p1, {tested}, 0;
+@%p1 st.shared.u32 [%r17], %r1;
+@!%p1 st.shared.u32 [%r16], %r1;
+"""
+
+
+def test_what_both_arms_make_is_not_the_same() -> None:
+    """Of the kernel that tests what is loaded instead the certificate is no other's."""
+    right, wrong = (kernel(START + ARMS.format(tested=r)) for r in ("%r7", "%r5"))
+    assert outcome(right, 1) == "clean"
+    assert "write-after-write" in outcome(wrong, 1)
+    assert certify(wrong).status != "proven"
+    found = certify(right).certificate
+    assert found is not None
+    digest = hashlib.sha256(wrong.encode()).hexdigest()
+    with pytest.raises(CertificateError):
+        check(wrong, sealed({**found, "ptx_sha256": digest}), Found())
