@@ -41,7 +41,7 @@ MOST_TURNS = 1 << 62
 MOST_FACTS = 16
 MOST_APART = 2  # states with the same key that are not joined
 MOST_JOINS = 2  # that may bring new facts
-NO_WRAP = "counters of loops do not wrap around"
+NO_WRAP = "counters of loops stay in half of the range of their registers"
 
 
 class Learnt(Exception):

@@ -47,7 +47,7 @@ from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.walk import Walk
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
-NO_WRAP = "counters of loops do not wrap around"
+NO_WRAP = "counters of loops stay in half of the range of their registers"
 _MOST_TURNS = 1 << 62
 _Key = tuple[int, bytes]  # a listed state, and of which blocks
 
@@ -267,8 +267,8 @@ class ListedStates:
     ) -> bool:
         """Whether a range is in the listed one, where the register counts by `step`.
 
-        A counter may reach the end of its range, by the assumption that it does not
-        wrap around.
+        A counter may reach the end of half of its range, by the assumption that it
+        stays there.
         """
         listed = head.spreads[name] if name in head.spreads else head.terms[name]
         _, low, high = listed
@@ -316,7 +316,7 @@ class ListedStates:
         return values
 
     def _bit(self, value: Value) -> str:
-        """The symbol that is 1 where a predicate holds, and else 0, if it is no more."""
+        """The symbol that is 1 where a predicate holds, else 0, if it is no more."""
         ranges = self.machine.facts.ranges
         for name in symbols_of(value) if isinstance(value, Holds) else ():
             if value.true == [[{name: 1, "": -1}]] and ranges.get(name) == (0, 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from odd_kernels import kernel, outcome, verdict
+from odd_kernels import ANY_SIZE, kernel, outcome, verdict
 
 from alcop_mlir.certificate.api import certify
 from alcop_mlir.certificate.certificate import sealed
@@ -86,3 +86,34 @@ def test_what_both_arms_make_is_not_the_same() -> None:
     digest = hashlib.sha256(wrong.encode()).hexdigest()
     with pytest.raises(CertificateError):
         check(wrong, sealed({**found, "ptx_sha256": digest}), Found())
+
+
+COUNTED = """
+xor.b32 %r17, %r16, 4;
+mov.u32 %r6, 0;
+mov.u64 %d1, 0;
+setp.lt.s64 %p2, %n, 1;
+@%p2 bra DONE;
+LOOP:
+setp.ge.s32 %p1, %r6, 0x40000000;
+st.shared.u32 [%r16], %r1;
+@%p1 bra PAST;
+bar.sync 0;
+PAST:
+ld.shared.u32 %r19, [%r17];
+bar.sync 0;
+add.u32 %r6, %r6, 0x20000000;
+add.u64 %d1, %d1, 1;
+setp.lt.u64 %p2, %d1, %n;
+@%p2 bra LOOP;
+DONE:
+"""
+
+
+def test_a_counter_beyond_half_of_its_range() -> None:
+    """Where it does not wrap around: what a proof says of it is listed as assumed."""
+    text = kernel(START + COUNTED)
+    assert outcome(text) != "clean"
+    assumed = "counters of loops stay in half of the range of their registers"
+    report = certify(text, requirements={"n": ANY_SIZE})
+    assert report.status != "proven" or assumed in report.assumptions

@@ -120,7 +120,7 @@ def test_a_certificate_is_checked(
     assert certify.main([str(ring), "--check", str(output)]) == 0
     out = capsys.readouterr().out
     assert "certificate holds: proven in part: placed not shown" in out
-    assert "counters of loops do not wrap around" in out
+    assert "counters of loops stay in half of the range of their registers" in out
     ring.write_text(Ring(waits=2).text())
     assert certify.main([str(ring), "--check", str(output)]) == 1
     expected = "error: the certificate is of other PTX\n"

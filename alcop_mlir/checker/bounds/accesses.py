@@ -48,7 +48,8 @@ def check_bounds(
     also: Seen | SeesAll | None = None,
 ) -> bool:
     """CertificateError where an access is not inside; whether it is assumed that
-    counters do not wrap around. By numbers all threads are run to their ends too.
+    counters stay in half of their ranges. By numbers all threads are run to their ends
+    too.
 
     also: looks at them too: Seen where one thread stands for all, else SeesAll
     """

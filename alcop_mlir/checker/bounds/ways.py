@@ -26,7 +26,7 @@ from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import ENDS, Instruction
 from alcop_mlir.errors import CertificateError
 
-NO_WRAP = "counters of loops do not wrap around"
+NO_WRAP = "counters of loops stay in half of the range of their registers"
 _MADE = re.compile(r"[nhuj](\d+)(?:\..*)?")
 _MOST_TURNS = 1 << 62
 _MOST_VALUES = 4
