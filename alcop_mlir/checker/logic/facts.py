@@ -115,14 +115,20 @@ class Facts:
         self.ranges: dict[str, tuple[Any, Any]] = {}
         self.own: dict[str, np.ndarray] = {}
         self._lanes: dict[Any, np.ndarray] = {}
+        self._asked: set[str] = set()  # of which the range was asked for
 
     def limit(self, name: str, low: int, high: int) -> None:
-        """A name is in that range too."""
-        known = self.ranges.get(name, (low, high))
-        self.ranges[name] = min(low, known[0]), max(high, known[1])
+        """A name is in that range too; none that was asked for grows, as what a proof
+        has shown of a listed state stands for all that arrives there.
+        """
+        least, most = self.ranges.get(name, (low, high))
+        if name in self._asked and (low < least or most < high):
+            raise CertificateError(f"{name} is of another range than before")
+        self.ranges[name] = min(low, least), max(high, most)
 
     def range(self, symbol: str) -> tuple[Any, Any]:
         """The range of a symbol."""
+        self._asked.add(symbol)
         return self.ranges.get(symbol, _NOBODY_KNOWS)
 
     def follows(
