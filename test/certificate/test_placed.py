@@ -180,10 +180,30 @@ def added_again(text: str) -> str:
     return text.replace(store[0], store[0] + more, 1)
 
 
+def added_by_a_copy(text: str) -> str:
+    """The same, by way of shared memory."""
+    store = re.search(r"st\.global\.v4\.b32 \t\[(%rd\d+)\], \{(%r\d+)", text)
+    assert store is not None
+    more = f"""{{
+\t.reg .b32 %q<3>;
+\tbar.sync 0;
+\tmov.u32 %q0, %tid.x;
+\tshl.b32 %q0, %q0, 2;
+\tcp.async.ca.shared.global [%q0], [{store[1]}], 4;
+\tcp.async.wait_all;
+\tld.shared.b32 %q1, [%q0];
+\tadd.f32 %q2, {store[2]}, %q1;
+\tst.global.b32 [{store[1]}], %q2;
+\t}}"""
+    end = text.index(";", store.start()) + 1
+    return text[:end] + more + text[end:]
+
+
 @pytest.mark.parametrize(
     "change",
     [
         added_again,
+        added_by_a_copy,
         shifted_row,
         other_swizzle,
         exchanged_halves,

@@ -277,3 +277,28 @@ def test_what_memory_gives_is_no_number(reads: str) -> None:
     changed = text.replace(found[0], f"{line} {found[0]}")
     assert found[2] not in numbers(Flow(read_kernel(changed, "f")))
     assert not verdict(MASK, changed).is_placed
+
+
+_FUNCTION = """
+.func g(.reg .b64 %q) {
+.reg .b32 %x; mov.b32 %x, 0; st.global.b32 [%q], %x; ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "call g, (%q);",
+        "multimem.st.global.u32 [%q], 0;",
+        "discard.global.L2 [%q], 128;",
+        "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%q], {%s, %s}, 32;",
+    ],
+)
+def test_what_may_write_over_results(code: str) -> None:
+    """Whatever it is: also where it is not known to be bounded."""
+    scope = "{ .reg .b64 %q; .reg .f32 %s; ld.param.b64 %q, [f_param_2]; " + code + " }"
+    head, entry, body = TRANSPOSED.ptx.partition(".visible .entry")
+    start, ret, rest = body.rpartition("ret;")
+    text = head + _FUNCTION + entry + start + scope + ret + rest
+    assert not verdict(TRANSPOSED, text).is_placed

@@ -149,7 +149,7 @@ class Moves:
         to, source, size, *rest = ins.operands
         count = integer(size)
         found = self.addresses.loaded(source, count)
-        if found is None:
+        if found is None or self.is_stored(found):
             found = self.nothing(count, UNKNOWN)
         if rest and not self.addresses.is_gathered(self.machine.state.pc):
             found = self._filled(found, count, rest[0])
@@ -364,7 +364,7 @@ class Moves:
             if found is not None and active is not None:
                 nothing = self.nothing(size * len(names), UNKNOWN)
                 found = chosen(active, found, nothing)
-            if found is not None and self._is_stored(found):
+            if found is not None and self.is_stored(found):
                 found = None
         if found is None or size < self.grain or (found.number == UNKNOWN).all():
             return [None] * len(names)
@@ -377,7 +377,7 @@ class Moves:
         wide = zip(parts, many, strict=True)
         return [widened(t, n // self.grain) if t else None for t, n in wide]
 
-    def _is_stored(self, tags: Tags) -> bool:
+    def is_stored(self, tags: Tags) -> bool:
         """Whether it is of an array to which results have been stored."""
         stored = {array for array, *_ in self.machine.state.data.stored}
         kinds = [self.book.kinds[n] for n in np.unique(tags.number)] if stored else []

@@ -105,5 +105,7 @@ class OpenMoves(Moves):
     def copied(self, ins: Instruction, lanes: np.ndarray) -> None:
         """`cp.async`."""
         count = integer(ins.operands[2])
-        found = self.addresses.copied(count) or self.nothing(count, UNKNOWN)
+        found = self.addresses.copied(count)
+        if found is None or self.is_stored(found):
+            found = self.nothing(count, UNKNOWN)
         self.store(self.shared_granules(ins.operands[0], count), found, lanes)

@@ -51,10 +51,8 @@ from alcop_mlir.checker.placed.turns import (
     turn_of,
 )
 from alcop_mlir.checker.ptx.flow import Flow, Region, counters, numbers
-from alcop_mlir.checker.ptx.instructions import Instruction
+from alcop_mlir.checker.ptx.instructions import Instruction, may_write
 from alcop_mlir.errors import NotPlacedError
-
-_WRITES = ("st", "red", "atom", "stmatrix")
 
 
 class Placing:
@@ -112,7 +110,7 @@ class Placing:
 
     def _execute(self, ins: Instruction, lanes: np.ndarray) -> None:
         first = ins.parts[0]
-        if first in _WRITES:
+        if may_write(ins):
             self._write(ins, lanes)
         elif first == "cp" and ins.is_access:
             self.moves.copied(ins, lanes)
@@ -218,7 +216,7 @@ class Placing:
 
     def skipped(self, state: State, region: Region) -> None:
         """What some threads may run, or none, that orders nothing."""
-        if any(ins.parts[0] in _WRITES for ins in region.code):
+        if any(map(may_write, region.code)):
             raise NotPlacedError("which threads store them")
         for name in region.written:
             state.data.told.pop(name, None)

@@ -214,6 +214,12 @@ def is_global(ins: Instruction) -> bool:
     return "global" in ins.parts or ins.is_generic or ins.parts[0] == "call"
 
 
+def may_write(ins: Instruction) -> bool:
+    """Whether it may write memory, as all that is not known to read only."""
+    is_other = is_global(ins) and ins.parts[0] not in ("ld", "ldu", "cp")
+    return is_other or ins.parts[0] in ("st", "red", "atom", "stmatrix")
+
+
 def place_of(ins: Instruction) -> re.Match[str] | None:
     """The address of an access, if it is of a kind that is known."""
     is_copy = ins.parts[:2] == ["cp", "async"] and ins.parts[2] in ("ca", "cg")

@@ -52,7 +52,7 @@ class Kernel:
     def width(self, register: str) -> int:
         """The bits of a register, by its declaration."""
         name, _, scope = register.partition("@")
-        declared = self.registers["" if scope == "0" else scope]
+        declared = self.registers.get("" if scope == "0" else scope, {})
         return declared.get(_declaration(name, declared), (64, 1))[0]
 
     def has_register(self, name: str) -> bool:
