@@ -59,6 +59,7 @@ _FUNCTIONS = frozenset(
     "bfi fns bmsk szext dp4a dp2a and or xor not cnot lop3 shf shl shr prmt cvt selp "
     "slct set setp testp copysign fma rcp sqrt rsqrt sin cos lg2 ex2 tanh mov".split()
 )
+_STRONG = {"volatile", "relaxed", "acquire", "mmio"}  # loads of what others change
 _TWICE = 192  # bits that one unknown times another surely has
 SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
@@ -344,7 +345,7 @@ class Registers:
             return None
         if "param" in ins.parts:
             return self._parameter(place, width, ins)
-        if touches_shared(ins) or is_generic(ins) or "volatile" in ins.parts:
+        if touches_shared(ins) or is_generic(ins) or not _STRONG.isdisjoint(ins.parts):
             return None
         base = self.value(Name(place.base), 64) if place.base else None
         if not is_shared_by_all(base) or self.state.lanes is not None:

@@ -24,6 +24,7 @@ from alcop_mlir.checker.machine.registers import SAME_STORES
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.open_accesses import Accesses
 from alcop_mlir.checker.ptx.flow import Flow
+from alcop_mlir.checker.ptx.shared_addresses import check_addresses
 from alcop_mlir.checker.ptx.text import Kernel, read_kernel
 from alcop_mlir.errors import CertificateError, NotBoundedError, NotPlacedError
 
@@ -88,6 +89,7 @@ def _check(
     flow = Flow(kernel)
     if given.shared_bytes:
         _check_spaces(flow)
+        check_addresses(flow, given.variables)
     found = ListedStates(given, machine, flow, given.heads)
     met = {*found.run()}
     stated = given.placed

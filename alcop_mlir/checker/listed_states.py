@@ -318,9 +318,10 @@ class ListedStates:
     def _bit(self, value: Value) -> str:
         """The symbol that is 1 where a predicate holds, else 0, if it is no more."""
         ranges = self.machine.facts.ranges
-        for name in symbols_of(value) if isinstance(value, Holds) else ():
-            if value.true == [[{name: 1, "": -1}]] and ranges.get(name) == (0, 1):
-                return name
+        if isinstance(value, Holds):
+            for name in symbols_of(value):
+                if value.true == [[{name: 1, "": -1}]] and ranges.get(name) == (0, 1):
+                    return name
         return ""
 
     def _has_term(

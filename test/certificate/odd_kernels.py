@@ -46,13 +46,14 @@ ld.global.u32 %r19, [%d19];
 NO_BARRIER = """
 mov.u32 %r16, buffer;
 shl.b32 %r17, %r1, 2;
-add.u32 %r16, %r16, %r17;
-xor.b32 %r17, %r16, 4;
-st.shared.u32 [%r16], %r1;
+xor.b32 %r18, %r17, 4;
+add.u32 %r17, %r16, %r17;
+add.u32 %r18, %r16, %r18;
+st.shared.u32 [%r17], %r1;
 @%p1 bra PAST;
 bar.sync 0;
 PAST:
-ld.shared.u32 %r19, [%r17];
+ld.shared.u32 %r19, [%r18];
 """
 
 

@@ -323,6 +323,8 @@ selp.b32 %r5, 4, 0, %p1;
 shl.b64 %d2, %d1, 2;
 add.s64 %d3, %a, %d2;
 cvt.u32.u64 %r6, %d2;
+mov.u32 %r7, buf;
+add.u32 %r6, %r6, %r7;
 cp.async.ca.shared.global [%r6], [%d3], 4, %r5;
 cp.async.wait_all;
 """

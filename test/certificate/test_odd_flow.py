@@ -14,9 +14,9 @@ from alcop_mlir.checker.check import check
 from alcop_mlir.errors import CertificateError
 
 START = """
-mov.u32 %r16, buffer;
-shl.b32 %r17, %r1, 2;
-add.u32 %r16, %r16, %r17;
+mov.u32 %r18, buffer;
+shl.b32 %r15, %r1, 2;
+add.u32 %r16, %r18, %r15;
 """
 CARRIED = """
 ld.global.u32 %r2, [%a];
@@ -26,9 +26,11 @@ LOOP:
 setp.eq.u32 %p5, %r3, 0;
 @%p5 bra FIRST;
 shl.b32 %r5, %r3, 7;
-add.u32 %r5, %r5, %r16;
-xor.b32 %r17, %r5, 4;
-st.shared.u32 [%r5], %r1;
+add.u32 %r14, %r5, %r16;
+xor.b32 %r13, %r15, 4;
+add.u32 %r17, %r13, %r18;
+add.u32 %r17, %r17, %r5;
+st.shared.u32 [%r14], %r1;
 @!%p4 bra PAST;
 bar.sync 0;
 PAST:
@@ -54,7 +56,8 @@ def test_a_predicate_that_the_turn_sets_anew(again: str, is_right: bool) -> None
 
 
 ARMS = """
-xor.b32 %r17, %r16, 64;
+xor.b32 %r13, %r15, 64;
+add.u32 %r17, %r13, %r18;
 ld.global.u32 %r7, [%a];
 ld.param.u32 %r6, [n];
 setp.lt.u32 %p2, %r1, 16;
@@ -89,7 +92,8 @@ def test_what_both_arms_make_is_not_the_same() -> None:
 
 
 COUNTED = """
-xor.b32 %r17, %r16, 4;
+xor.b32 %r13, %r15, 4;
+add.u32 %r17, %r13, %r18;
 mov.u32 %r6, 0;
 mov.u64 %d1, 0;
 setp.lt.s64 %p2, %n, 1;

@@ -35,6 +35,9 @@ TRUE = {
     "to no product one is added": f"{FEW} mad.hi.u32 %r3, %r2, 0, 7; "
     "setp.eq.u32 %p1, %r3, 7;",
     "a predicate is no lowest bit": "mov.pred %p1, 2;",
+    "where shared memory begins": "mov.u32 %r2, buffer; setp.ne.u32 %p1, %r2, 0;",
+    "twice where it begins": "mov.u32 %r2, buffer; shl.b32 %r2, %r2, 1; "
+    "cvt.u64.u32 %d1, %r2; setp.ne.u64 %p1, %d1, 0;",
     "a generic address": "mov.u64 %d5, 0; cvta.shared.u64 %d6, %d5; "
     "setp.ne.u64 %p1, %d6, 0;",
     "from a generic address": "mov.u64 %d5, 5; cvta.to.shared.u64 %d6, %d5; "
@@ -60,14 +63,26 @@ def test_what_is_wrong_where_a_predicate_holds(body: str, misbehaves: str) -> No
         assert report.status != "proven" or misbehaves == BEHIND
 
 
+def test_what_is_right_where_it_does_not_hold() -> None:
+    """So that the others are not proven for what makes it true."""
+    no = "setp.eq.u32 %p1, 1, 2;"
+    for text in (kernel(no + BEHIND), kernel(no + NO_BARRIER)):
+        assert outcome(text) == "clean"
+        for is_open in (False, True):
+            report = verdict(text, is_open)
+            assert report.status == "proven"
+            assert report.is_bounded
+
+
 CARRY = "add.cc.u32 %r2, %r1, 0xfffffff0; addc.u32 %r3, 0, 0;"
 TURNED = "mov.b32 %r2, 65536; movmatrix.sync.aligned.m8n8.trans.b16 %r3, %r2;"
 HALF = """
 setp.ne.u32 %p1, %r3, 0;
-mov.u32 %r4, buffer;
-shl.b32 %r5, %r1, 2;
-add.u32 %r4, %r4, %r5;
+mov.u32 %r6, buffer;
+shl.b32 %r4, %r1, 2;
 xor.b32 %r5, %r4, 80;
+add.u32 %r4, %r6, %r4;
+add.u32 %r5, %r6, %r5;
 @%p1 st.shared.u32 [%r5], %r1;
 @!%p1 st.shared.u32 [%r4], %r1;
 """
@@ -81,6 +96,14 @@ def test_operands_that_all_share_do_not_say_all(made: str) -> None:
     assert verdict(text, False).status != "proven"
 
 
+@pytest.mark.parametrize("kind", ["acquire.gpu", "relaxed.sys", "volatile", "weak"])
+def test_loads_of_what_others_change(kind: str) -> None:
+    """Two threads may read two values: of weak ones it is assumed that none do."""
+    load = f"ld.{kind}.global.u32 %r3, [%a];"
+    report = verdict(kernel(load + HALF), False)
+    assert (report.status == "proven") == (kind == "weak")
+
+
 def test_a_scope_ends_for_the_name_of_a_register() -> None:
     """In it `%r5` is the outer one: the inner ones end at `%r3`."""
     inner = "{ .reg .b32 %r<4>; mov.u32 %r5, 2; }"
@@ -91,7 +114,7 @@ def test_a_scope_ends_for_the_name_of_a_register() -> None:
     assert outcome(kernel(body + BEHIND)) == "clean"
 
 
-WORD = "mov.u32 %r2, buffer; shl.b32 %r3, %r1, 2; add.u32 %r2, %r2, %r3;"
+WORD = "mov.u32 %r4, buffer; shl.b32 %r3, %r1, 2; add.u32 %r2, %r4, %r3;"
 COPY = "cp.async.ca.shared.global [%r2], [%a], 4; cp.async.commit_group;"
 LOAD, STORE = "ld.shared.u32 %r5, [%r4];", "st.shared.u32 [%r4], %r1;"
 WAIT, WARP = "cp.async.wait_group 0;", "bar.warp.sync -1;"
@@ -101,7 +124,13 @@ WAIT, WARP = "cp.async.wait_group 0;", "bar.warp.sync -1;"
 @pytest.mark.parametrize("order", [(WARP, WAIT), (WAIT, WARP)])
 def test_a_warp_waits_for_its_copies(order: tuple[str, str], access: str) -> None:
     """Before they meet: else one thread knows of its own copies only."""
-    text = kernel(WORD + "xor.b32 %r4, %r2, 4;" + COPY + "".join(order) + access)
+    text = kernel(
+        WORD
+        + "xor.b32 %r3, %r3, 4; add.u32 %r4, %r4, %r3;"
+        + COPY
+        + "".join(order)
+        + access
+    )
     is_right = order == (WAIT, WARP)
     assert (outcome(text) == "clean") == is_right
     assert (verdict(text, False).status == "proven") == is_right
@@ -139,3 +168,22 @@ def test_a_mask_of_several_signs_ends_nothing() -> None:
     body += "and.b32 %r4, %r2, %r3; setp.eq.u32 %p1, %r4, 77;"
     assert outcome(kernel(body + BEHIND)) == "clean"
     assert not verdict(kernel(body + BEHIND), True).is_bounded
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "mov.u32 %r2, 64;",
+        "mov.u32 %r2, buffer; shl.b32 %r2, %r2, 1;",
+        "mov.u32 %r2, buffer; mov.u32 %r3, buffer; sub.u32 %r2, %r2, %r3;",
+        "mov.u32 %r2, 0; setp.eq.u32 %p1, %r1, 40; @%p1 mov.u32 %r2, buffer;",
+    ],
+)
+def test_an_address_of_no_variable(place: str) -> None:
+    """It is known behind where shared memory begins, and nobody knows where that is."""
+    text = kernel(
+        place + "shl.b32 %r4, %r1, 2; add.u32 %r2, %r2, %r4;st.shared.u32 [%r2], %r1;"
+    )
+    assert "shared access" in outcome(text)
+    report = verdict(text, False)
+    assert report.status == "outside", report.verdict

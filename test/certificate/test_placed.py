@@ -185,10 +185,11 @@ def added_by_a_copy(text: str) -> str:
     store = re.search(r"st\.global\.v4\.b32 \t\[(%rd\d+)\], \{(%r\d+)", text)
     assert store is not None
     more = f"""{{
-\t.reg .b32 %q<3>;
+\t.reg .b32 %q<4>;
 \tbar.sync 0;
 \tmov.u32 %q0, %tid.x;
-\tshl.b32 %q0, %q0, 2;
+\tmov.u32 %q3, __dynamic_shmem__0;
+\tmad.lo.u32 %q0, %q0, 4, %q3;
 \tcp.async.ca.shared.global [%q0], [{store[1]}], 4;
 \tcp.async.wait_all;
 \tld.shared.b32 %q1, [%q0];

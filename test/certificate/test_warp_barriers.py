@@ -77,6 +77,8 @@ HIGH:
 JOIN:
   bar.sync 0;
   shl.b32 %r5, %r1, 2;
+  mov.u32 %r7, tile;
+  add.s32 %r5, %r5, %r7;
   ld.shared.b32 %r6, [%r5];
   ret;
 }}

@@ -43,6 +43,7 @@ _POINTER, _BLOCKS, WARP = 1 << 47, (1 << 31) - 1, 32
 _TWICE = 192  # bits of one unknown times another
 SAME_STORES = "threads that store to one place at once store the same"
 UNIFORM_LOADS = "all threads read the same value from one address"
+_STRONG = {"volatile", "relaxed", "acquire", "mmio"}  # loads of what others change
 _FLOAT = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
 # Opcodes whose result depends on nothing but operands: of no carry, no other thread.
 _FUNCTIONS = frozenset(
@@ -349,8 +350,8 @@ class Registers:
             return None
         if "param" in ins.parts:
             return self._parameter(found, width, ins.parts[-1][0] == "f")
-        spaces = ("global", "const")
-        if "volatile" in ins.parts or not any(s in ins.parts for s in spaces):
+        spaces = {"global", "const"}
+        if not _STRONG.isdisjoint(ins.parts) or spaces.isdisjoint(ins.parts):
             return None
         if not is_shared(self.value(found[1])) or self.state.lanes is not None:
             return None
