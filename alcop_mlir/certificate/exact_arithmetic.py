@@ -28,7 +28,7 @@ def scalar_types(parts: tuple[str, ...]) -> list[tuple[str, int]]:
 
 def bits_read(parts: tuple[str, ...], count: int, width: int) -> list[int]:
     """How many bits of each operand an instruction reads: counts of bits have 32, and
-    what is added to a wide product as many as that.
+    what is added to a wide multiplication as many as that.
     """
     counts = {"shl": 1, "shr": 1, "bfe": 1, "bfi": 2}.get(parts[0], count)
     added = 2 * width if "wide" in parts else width

@@ -24,7 +24,7 @@ TRUE = {
     "setp.eq.u16 %p1, %h2, 0;",
     "another count of 32 bits": "cvt.u16.u64 %h1, %n; and.b16 %h1, %h1, 31; "
     "shl.b16 %h2, %h1, 65536; setp.eq.u16 %p1, %h2, 0;",
-    "a place of 8 bits": f"{FEW} bfe.u32 %r3, %r2, 256, 8; setp.gt.u32 %p1, %r3, 0;",
+    "an offset of 8 bits": f"{FEW} bfe.u32 %r3, %r2, 256, 8; setp.gt.u32 %p1, %r3, 0;",
     "a length of 8 bits": f"{FEW} bfe.u32 %r3, %r2, 0, -1; setp.gt.u32 %p1, %r3, 0;",
     "a wide number is added": "mad.wide.u32 %d4, %r1, 4, 0x100000000; "
     "setp.gt.u64 %p1, %d4, 0xffffffff;",
@@ -32,7 +32,7 @@ TRUE = {
     "setp.lt.s64 %p1, %d4, 0;",
     "to a size one is added": f"{FEW} mov.u64 %d5, 0x100000000; "
     "mad.wide.u32 %d4, %r2, 4, %d5; setp.gt.u64 %p1, %d4, 0xffffffff;",
-    "to no product one is added": f"{FEW} mad.hi.u32 %r3, %r2, 0, 7; "
+    "to nothing multiplied one is added": f"{FEW} mad.hi.u32 %r3, %r2, 0, 7; "
     "setp.eq.u32 %p1, %r3, 7;",
     "a predicate is no lowest bit": "mov.pred %p1, 2;",
     "where shared memory begins": "mov.u32 %r2, buffer; setp.ne.u32 %p1, %r2, 0;",

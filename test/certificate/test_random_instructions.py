@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ class Names:
     """What symbols are in one block of a run; own: those of each thread."""
 
     def __init__(self, run: Run, block: int, own: dict[str, np.ndarray]):
-        self.known = {**run.given, "%ctaid.x": block}
+        self.known: dict[str, Any] = {**run.given, "%ctaid.x": block}
         self.own = own
 
     def symbol(self, symbol: str) -> np.ndarray | int:

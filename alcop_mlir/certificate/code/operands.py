@@ -41,7 +41,7 @@ def registers(operand: Operand) -> Iterator[str]:
 
 
 def results(ins: Instruction) -> tuple[str, ...]:
-    """The registers that it writes; `_` too, so that each has its place."""
+    """The registers that it writes; `_` too, so that others keep their number."""
     first = ins.parts[0]
     if first in _NO_RESULT or not ins.operands:
         return ()

@@ -84,7 +84,7 @@ _COUNTS = {"shl": 1, "shr": 1, "bfe": 1, "bfi": 2}
 
 
 def bits_read(parts: list[str], place: int, width: int) -> int:
-    """How many bits of an operand an instruction reads, by its place; width: of the
+    """How many bits of an operand an instruction reads, by its number; width: of the
     type that the opcode ends with.
     """
     if place >= _COUNTS.get(parts[0], place + 1):

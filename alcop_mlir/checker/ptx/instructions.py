@@ -55,7 +55,7 @@ class Instruction:
 
     @cached_property
     def results(self) -> list[str]:
-        """The registers that it writes; `_` too, so that each has its place."""
+        """The registers that it writes; `_` too, so that others keep their number."""
         first = self.parts[0]
         if first in _NO_RESULT or not self.operands:
             return []
@@ -63,7 +63,7 @@ class Instruction:
             return []
         if first == "wgmma":
             raise CertificateError(f"not modelled: {self.opcode}")
-        return names_in(self.operands[0])
+        return [*names_in(self.operands[0])]
 
     @cached_property
     def reads(self) -> set[str]:

@@ -75,7 +75,7 @@ def _values(ins: Instruction) -> Sequence[str]:
 
 
 def _names(operand: str) -> list[str]:
-    return [] if operand.startswith("[") else names_in(operand)
+    return [] if operand.startswith("[") else [*names_in(operand)]
 
 
 def _adds(ins: Instruction, read: list[bool]) -> bool:

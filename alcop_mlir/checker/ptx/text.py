@@ -48,12 +48,16 @@ class Kernel:
     shared: list[tuple[str, int, int]] = field(default_factory=list)
     registers: dict[str, _Declared] = field(default_factory=lambda: {"": {}})
     may_fail: bool = False
+    _widths: dict[str, int] = field(default_factory=dict)  # all are declared then
 
     def width(self, register: str) -> int:
         """The bits of a register, by its declaration."""
-        name, _, scope = register.partition("@")
-        declared = self.registers.get("" if scope == "0" else scope, {})
-        return declared.get(_declaration(name, declared), (64, 1))[0]
+        if register not in self._widths:
+            name, _, scope = register.partition("@")
+            declared = self.registers.get("" if scope == "0" else scope, {})
+            found = declared.get(_declaration(name, declared), (64, 1))
+            self._widths[register] = found[0]
+        return self._widths[register]
 
     def has_register(self, name: str) -> bool:
         """Whether a register of any scope has that name."""
