@@ -149,6 +149,15 @@ def test_wrong_members(change: dict[str, Any], message: str) -> None:
         check(RING.text(), sealed({**certificate(RING), **change}), Found())
 
 
+@pytest.mark.parametrize("term", [[], "", [[]]])
+def test_terms_of_nothing(term: Any) -> None:
+    found = certificate(RING)
+    one = next(head for head in found["heads"] if head["terms"])
+    one["terms"] = {name: [term, 0, 0] for name in one["terms"]}
+    with pytest.raises(CertificateError, match="this is no certificate"):
+        check(RING.text(), sealed(found), Found())
+
+
 @pytest.mark.parametrize("member", ["cells_sha256", "numbers_sha256", "sources_sha256"])
 def test_other_numbers_behind_a_loop_are_refused(member: str) -> None:
     """Of a state that is listed where ways out of the loop meet."""

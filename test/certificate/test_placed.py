@@ -254,6 +254,7 @@ def placed() -> dict[str, Any]:
         (("extents", "k"), 288),  # a tile less
         (("extents", "m"), 128),  # rows that nobody stores
         (("extents", "n"), 32),
+        (("extents", "n"), 1),  # the others are between elements
         (("arrays", "f_param_0", 1, 0), 640),  # a row between rows
         (("arrays", "f_param_1", 1), [1, 320]),  # the other order
         (("init",), None),

@@ -33,7 +33,9 @@ TEXT = """
   MORE
 L:
   bar.sync 0;
-  xor.b32 %r5, %r3, 4;
+  mov.u32 %r7, tile;
+  xor.b32 %r5, %r2, 4;
+  add.s32 %r5, %r5, %r7;
   ld.shared.b32 %r6, [%r5];
   ret;
 }

@@ -138,7 +138,13 @@ def read_turn(value: Any, facts: Facts) -> Turn:
 def _strictly(read: Callable[[], Any]) -> Any:
     try:
         return read()
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise CertificateError(f"this is no certificate: {error}") from None
 
 

@@ -36,6 +36,7 @@ from alcop_mlir.checker.placed.kinds import (
 from alcop_mlir.checker.placed.origins import Misplaced, Origins, is_turn
 
 UNKNOWN, ZERO, NUMBER = range(3)  # nothing is known; 0; a number of no array
+_BETWEEN = "what is between elements"
 
 
 class Book:
@@ -136,6 +137,8 @@ class Book:
         found: dict[str, np.ndarray] = {}
         for loop, stride in self._strides(kind).items():
             found[loop], index = index // stride, index % stride
+        if np.any(index):
+            raise Misplaced(_BETWEEN)
         return found
 
     def terms(self, kind: Kind) -> dict[str, tuple[Term, int]]:
@@ -151,6 +154,8 @@ class Book:
         for loop, stride in strides.items():
             found[loop] = self.origins.term(rest // stride), 0
             rest = rest % stride
+        if np.any(rest):
+            raise Misplaced(_BETWEEN)
         if turns:
             stride = strides.get(reduced, 0)
             if not stride or any(c % stride for c in turns.values()):

@@ -14,6 +14,8 @@ from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, names_in
 from alcop_mlir.errors import CertificateError
 
 _BITS = 32  # of an address
+# They leave none, and no number that is known.
+_OPAQUE = ("st", "cvta")
 # Registers that may hold addresses, and those that may hold something else.
 _Held = tuple[set[str], set[str]]
 
@@ -51,7 +53,8 @@ def _left(
         read = [not held[0].isdisjoint(one) for one in reads[pc]]
         if check is not None:
             check(ins, read, held)
-        now, other = held if any(read) else held[::-1]
+        is_address = any(read) and ins.parts[0] not in _OPAQUE
+        now, other = held if is_address else held[::-1]
         now.update(ins.results)
         if not ins.guard:
             other.difference_update(ins.results)
@@ -61,7 +64,7 @@ def _left(
 def _check(ins: Instruction, read: list[bool], held: _Held) -> None:
     if any(name in held[0] and name in held[1] for name in ins.reads):
         raise CertificateError(ins.told("a shared address, or none"))
-    if any(read) and ins.parts[0] != "st" and not _adds(ins, read):
+    if any(read) and ins.parts[0] not in _OPAQUE and not _adds(ins, read):
         raise CertificateError(ins.told("nobody knows where shared memory begins"))
     place = next((o for o in ins.operands if o.startswith("[")), "")
     found = PLACE.fullmatch(place)
