@@ -187,3 +187,13 @@ def test_an_address_of_no_variable(place: str) -> None:
     assert "shared access" in outcome(text)
     report = verdict(text, False)
     assert report.status == "outside", report.verdict
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("size", "is_right"), [("8", False), ("4", True)])
+def test_a_copy_of_more_than_it_has(size: str, is_right: bool, is_open: bool) -> None:
+    """PTX does not say what a source size does that is larger than the copy."""
+    copy = "cp.async.ca.shared.global [%r2], [%a], 4, %r5; cp.async.wait_all;"
+    text = kernel(WORD + f"mov.u32 %r5, {size};" + copy)
+    assert (outcome(text) == "clean") == is_right
+    assert verdict(text, is_open).is_bounded == is_right

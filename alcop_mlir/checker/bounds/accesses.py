@@ -140,6 +140,9 @@ def size_of(thread: Thread, ins: Instruction) -> tuple[Term, Clause]:
     width = thread.kernel.width(source.lstrip("! ")) if source else 0
     value = thread.named(thread.value(source), width) if source else None
     if isinstance(value, Same):
+        less = terms.minus(size, value.term)
+        if value.high > most_bytes(ins) and not thread.known(less):
+            raise CertificateError(ins.told("it may read more than it copies"))
         return (value.term, [[]]) if value.low >= 0 else (size, [[]])
     ignored = thread.holds(value)
     return (size, [[]]) if ignored is None else (size, ignored.false)

@@ -255,6 +255,8 @@ class EveryThread:
         """CertificateError where an access may be outside."""
         test, size, place = self._guard(ins), self._size(ins), place_of(ins)
         runs = self.active & ((test.lanes != 0) | ~test.known) & (size > 0)
+        if (runs & (size > most_bytes(ins))).any():
+            raise CertificateError(ins.told("it may read more than it copies"))
         self._spend(runs)
         address = _NOTHING if place is None else self.value(place[1], 64)
         is_one = address.known & (address.base > 0)
