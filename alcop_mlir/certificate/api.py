@@ -25,6 +25,7 @@ SECONDS = 120.0  # of CPU time, for one kernel
 ASSUMPTIONS = (
     "the PTX ISA's rules for cp.async.wait_group and bar.sync",
     "blocks have one dimension, and %laneid is %tid.x % 32",
+    "an array that the kernel writes overlaps no other one",
     "ptxas keeps the meaning of the PTX",
 )
 
