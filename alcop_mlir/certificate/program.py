@@ -12,7 +12,6 @@ from functools import cache, cached_property
 
 from alcop_mlir.certificate.code.assertions import without_failures
 from alcop_mlir.certificate.code.operands import registers, results, sources
-from alcop_mlir.certificate.code.selected_loads import loads_of_both
 from alcop_mlir.certificate.verdicts import Outside
 from alcop_mlir.runtime.emulator.ptx.syntax import (
     Address,
@@ -107,8 +106,6 @@ class Code:
         self.may_fail = found is not None
         if found is not None:
             self.instructions, self.labels = found
-        both = loads_of_both(self.instructions, self.labels, self.width)
-        self.instructions, self.labels = both
         self.end = len(self.instructions)
         self.written = [results(i) for i in self.instructions]
         self.read = [sources(i) for i in self.instructions]

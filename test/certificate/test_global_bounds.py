@@ -159,6 +159,24 @@ def test_a_guard_that_is_missing(number: int) -> None:
     assert not bounded(text.replace(f"@%p{number} bra DONE;", ""), of_batch())
 
 
+# Of the bias or of the matrix, as what was loaded says.
+_EITHER = """
+setp.gt.f32 %p3, %f1, 0f00000000;
+selp.b64 %d17, %d14, %d12, %p3;
+ld.global.f32 %f2, [%d17];
+"""
+
+
+def test_a_load_from_one_of_two_addresses() -> None:
+    load = "ld.global.f32 %f2, [%d14];"
+    text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
+    assert bounded(text.replace(load, _EITHER), of_batch())
+    for address in ("%d14", "%d12"):
+        far = f"add.s64 %d18, {address}, -4096;\n{_EITHER}"
+        other = far.replace(f" {address}, %", " %d18, %")
+        assert not bounded(text.replace(load, other), of_batch())
+
+
 def test_more_blocks_than_matrices() -> None:
     text = kernel(_ADDRESS + _GUARDS + _ACCESS, _BATCH)
     more = replace(of_batch(), grid={"%ctaid.z": ((((1, ("b",)), (1, ())), 1),)})

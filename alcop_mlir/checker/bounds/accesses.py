@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol, runtime_checkable
 
 from alcop_mlir.checker.bounds.every_thread import EveryThread, SeesAll
@@ -18,7 +19,7 @@ from alcop_mlir.checker.ptx.instructions import (
     is_global,
     most_bytes,
     names_in,
-    place_of,
+    places_of,
     source_size,
     step_of,
 )
@@ -107,9 +108,13 @@ def _needed(kernel: Kernel) -> set[str]:
 
 def _outside(thread: Thread, ins: Instruction) -> str:
     """Why an access is not shown to be inside of an array; empty where it is."""
-    place = place_of(ins)
-    address = None if place is None else thread.value(place[1])
-    if place is None or not isinstance(address, Same):
+    every = [_outside_at(thread, ins, place) for place in places_of(ins)]
+    return next(filter(None, every), "") if every else "its address is not known"
+
+
+def _outside_at(thread: Thread, ins: Instruction, place: re.Match[str]) -> str:
+    address = thread.value(place[1])
+    if not isinstance(address, Same):
         return "its address is not known"
     pointers = [s for s in address.term if s[1:] in thread.given.arrays and s[0] == "."]
     if len(pointers) != 1 or address.term[pointers[0]] != 1:

@@ -26,7 +26,7 @@ from alcop_mlir.checker.ptx.instructions import (
     integer,
     is_global,
     most_bytes,
-    place_of,
+    places_of,
     source_size,
     step_of,
 )
@@ -253,22 +253,27 @@ class EveryThread:
 
     def _look(self, pc: int, ins: Instruction) -> None:
         """CertificateError where an access may be outside."""
-        test, size, place = self._guard(ins), self._size(ins), place_of(ins)
-        runs = self.active & ((test.lanes != 0) | ~test.known) & (size > 0)
+        test, size, places = self._guard(ins), self._size(ins), places_of(ins)
+        lanes = self.active & ((test.lanes != 0) | ~test.known)
+        runs, seen = lanes & (size > 0), None
         if (runs & (size > most_bytes(ins))).any():
             raise CertificateError(ins.told("it may read more than it copies"))
         self._spend(runs)
-        address = _NOTHING if place is None else self.value(place[1], 64)
-        is_one = address.known & (address.base > 0)
-        if place is None or not (is_one.all() or (is_one | ~runs).all()):
+        for place in places:
+            address = self.value(place[1], 64)
+            is_one = address.known & (address.base > 0)
+            if not (is_one.all() or (is_one | ~runs).all()):
+                raise CertificateError(ins.told("its address is not known"))
+            offset = address.lanes.view(np.int64) + step_of(place)
+            room = self.room[address.base] - size
+            if offset.min() < 0 or offset.max() > room.min():
+                self._check_inside(ins, address, runs, offset, room)
+            if len(places) == 1 and self.also is not None:
+                seen = self._access(pc, test, address, offset, size, lanes)
+        if not places:
             raise CertificateError(ins.told("its address is not known"))
-        offset = address.lanes.view(np.int64) + step_of(place)
-        room = self.room[address.base] - size
-        if offset.min() < 0 or offset.max() > room.min():
-            self._check_inside(ins, address, runs, offset, room)
-        lanes = self.active & ((test.lanes != 0) | ~test.known)
         if self.also is not None and lanes.any():
-            self.also.see(pc, ins, self._access(pc, test, address, offset, size, lanes))
+            self.also.see(pc, ins, seen)
 
     def _check_inside(
         self,

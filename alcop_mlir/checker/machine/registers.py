@@ -346,7 +346,7 @@ class Registers:
 
     def _loaded(self, ins: Instruction, width: int) -> Value:
         found = PLACE.fullmatch(ins.operands[1])
-        if ins.operands[0].startswith("{") or found is None:
+        if ins.operands[0].startswith("{") or found is None or ins.is_choice:
             return None
         if "param" in ins.parts:
             return self._parameter(found, width, ins.parts[-1][0] == "f")

@@ -234,7 +234,10 @@ class Moves:
     def selected(self, ins: Instruction, bytes_: int) -> Tags:
         """`selp`: by threads, or by what is computed of elements."""
         one, other, test = ins.operands[1:]
-        a, b = self.operand(one, bytes_), self.operand(other, bytes_)
+        both = self.operand(one, bytes_), self.operand(other, bytes_)
+        return self._one_of(*both, test, bytes_)
+
+    def _one_of(self, a: Tags, b: Tags, test: str, bytes_: int) -> Tags:
         value = self.machine.value(test)
         if test not in self.machine.state.data.registers:
             if isinstance(value, np.ndarray):
@@ -359,7 +362,7 @@ class Moves:
             shared = self.machine.state.data.shared
             found = Tags(shared.number[granules], shared.place[granules])
         elif "global" in ins.parts:
-            found = self.addresses.loaded(ins.operands[1], size * len(names))
+            found = self._of_global(ins, size * len(names))
             active = self.machine.state.lanes
             if found is not None and active is not None:
                 nothing = self.nothing(size * len(names), UNKNOWN)
@@ -376,6 +379,13 @@ class Moves:
             return [None] * len(names)
         wide = zip(parts, many, strict=True)
         return [widened(t, n // self.grain) if t else None for t, n in wide]
+
+    def _of_global(self, ins: Instruction, count: int) -> Tags | None:
+        if not ins.is_choice:
+            return self.addresses.loaded(ins.operands[1], count)
+        both = [self.addresses.loaded(one, count) for one in ins.operands[1:3]]
+        a, b = (one or self.nothing(count, UNKNOWN) for one in both)
+        return self._one_of(a, b, ins.operands[3], count)
 
     def is_stored(self, tags: Tags) -> bool:
         """Whether it is of an array to which results have been stored."""

@@ -26,7 +26,7 @@ from alcop_mlir.checker.machine.arithmetic import Same
 from alcop_mlir.checker.placed.open_questions import Edge, Questions, Way
 from alcop_mlir.checker.ptx.instructions import (
     Instruction,
-    place_of,
+    places_of,
     source_size,
     step_of,
 )
@@ -94,15 +94,15 @@ class Accesses(Questions):
 
     def see(self, thread: Thread, ins: Instruction) -> None:
         """An access, where the thread stands."""
-        place = place_of(ins)
-        address = None if place is None else thread.value(place[1])
-        if place is None or not isinstance(address, Same):
+        places = places_of(ins)
+        address = thread.value(places[0][1]) if len(places) == 1 else None
+        if not isinstance(address, Same):
             return
         arrays = self.statement.arrays
         found = [s for s in address.term if s[:1] == "." and s[1:] in arrays]
         if len(found) != 1 or address.term[found[0]] != 1:
             return
-        offset = terms.plus(address.term, {found[0]: -1, "": step_of(place)})
+        offset = terms.plus(address.term, {found[0]: -1, "": step_of(places[0])})
         guard = thread.holds(thread.guard(ins))
         runs, rests = ([[]], [[]]) if guard is None else (guard.true, guard.false)
         pc = thread.state.pc

@@ -118,6 +118,12 @@ class Instruction:
         return {part.split("::")[0] for part in self.parts} & _SPACES
 
     @cached_property
+    def is_choice(self) -> bool:
+        """Whether it loads from one of two addresses: see `selected_loads`."""
+        places = [o for o in self.operands if o.startswith("[")]
+        return self.parts[0] == "ld" and len(places) > 1
+
+    @cached_property
     def is_access(self) -> bool:
         """Whether it accesses shared memory."""
         first = self.parts[0]
@@ -220,13 +226,16 @@ def may_write(ins: Instruction) -> bool:
     return is_other or ins.parts[0] in ("st", "red", "atom", "stmatrix")
 
 
-def place_of(ins: Instruction) -> re.Match[str] | None:
-    """The address of an access, if it is of a kind that is known."""
+def places_of(ins: Instruction) -> list[re.Match[str]]:
+    """The address of an access to global memory, or both of which it may be; none
+    where it is of no kind that is known.
+    """
     is_copy = ins.parts[:2] == ["cp", "async"] and ins.parts[2] in ("ca", "cg")
     if ("async" in ins.parts or ins.parts[0] not in _MEMORY) and not is_copy:
-        return None
-    places = [PLACE.fullmatch(o) for o in ins.operands if o.startswith("[")]
-    return places[int(is_copy)] if len(places) > is_copy else None
+        return []
+    places = [PLACE.fullmatch(o) for o in ins.operands if o.startswith("[")][is_copy:]
+    known = [place for place in places if place is not None]
+    return known if len(known) == len(places) else []
 
 
 def step_of(place: re.Match[str]) -> int:

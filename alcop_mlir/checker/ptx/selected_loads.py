@@ -1,8 +1,7 @@
-"""Loads from one of two addresses, as two loads of which one is selected.
+"""Loads from one of two addresses, as loads of both of which one is selected.
 
 Before:  selp.b64 %rd3, %rd1, %rd2, %p1;  ld.global.b16 %rs1, [%rd3];
-After:   selp.b64 ...;  ld.global.b16 %rs1, [%rd1];  ld.global.b16 %rs1@0, [%rd2];
-         selp.b16 %rs1, %rs1, %rs1@0, %p1;
+After:   selp.b64 ...;                    ld.global.b16 %rs1, [%rd1], [%rd2], %p1;
 
 Both leave the same where both addresses may be read, which is asked of what comes of
 it. So it is done where nobody knows the predicate: where it is of what is loaded.
@@ -10,32 +9,26 @@ it. So it is done where nobody knows the predicate: where it is of what is loade
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from alcop_mlir.checker.ptx.instructions import ENDS, PLACE, Instruction
 
-_Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
-
 
 def loads_of_both(
-    code: list[Instruction], labels: dict[str, int], width: Callable[[str], int]
-) -> _Text:
-    """The code and labels of a kernel; width: of a register, and so of its copy."""
+    code: list[Instruction], labels: Mapping[str, int]
+) -> list[Instruction]:
+    """The code of a kernel, instruction by instruction."""
     if not any(ins.opcode == "selp.b64" for ins in code):
-        return code, labels
-    loaded = _loaded(code)
-    found: list[Instruction] = []
-    places: list[int] = []
+        return code
+    loaded, found = _loaded(code), [*code]
     for pc, ins in enumerate(code):
-        places.append(len(found))
         choice = _choice(code, labels, pc)
-        if choice is None or choice.operands[3] not in loaded:
-            found.append(ins)
-        else:
-            found += _both(ins, choice, width)
-    places.append(len(found))
-    return found, {name: places[pc] for name, pc in labels.items()}
+        if choice is not None and choice.operands[3] in loaded:
+            (name, place), (old, *new, test) = ins.operands, choice.operands
+            both = (place.replace(old, one, 1) for one in new)
+            found[pc] = replace(ins, operands=(name, *both, test))
+    return found
 
 
 def _loaded(code: list[Instruction]) -> set[str]:
@@ -56,7 +49,7 @@ def _choice(
 ) -> Instruction | None:
     """What chose the address of a load before, in its block, and still says it."""
     ins = code[pc]
-    if ins.parts[:2] != ["ld", "global"] or ins.guard or "@" in ins.operands[0]:
+    if ins.parts[:2] != ["ld", "global"] or ins.guard or len(ins.operands) != 2:
         return None
     place = PLACE.fullmatch(ins.operands[1])
     if place is None or ins.operands[0][:1] != "%":
@@ -74,18 +67,3 @@ def _choice(
             return before if is_choice and written.isdisjoint(before.reads) else None
         written.update(before.results)
     return None
-
-
-def _both(
-    ins: Instruction, choice: Instruction, width: Callable[[str], int]
-) -> list[Instruction]:
-    """Two loads, and which of them it is."""
-    name, place = ins.operands
-    first, second, test = choice.operands[1:]
-    other = f"{name}@0"  # the scopes of the text have numbers from 1 on
-    old = choice.operands[0]
-    return [
-        replace(ins, operands=(name, place.replace(old, first, 1))),
-        replace(ins, operands=(other, place.replace(old, second, 1))),
-        Instruction("", False, f"selp.b{width(name)}", (name, name, other, test)),
-    ]

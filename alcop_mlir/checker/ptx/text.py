@@ -91,8 +91,7 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
     if less is not None:
         kernel.code, kernel.labels = less
         kernel.may_fail = True
-    task = kernel.code, kernel.labels, kernel.width
-    kernel.code, kernel.labels = loads_of_both(*task)
+    kernel.code = loads_of_both(kernel.code, kernel.labels)
     return kernel
 
 
