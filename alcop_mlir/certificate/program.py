@@ -101,11 +101,8 @@ class Code:
     instructions: list[Instruction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.instructions, self.labels = self.kernel.instructions, self.kernel.labels
-        found = without_failures(self.kernel)
-        self.may_fail = found is not None
-        if found is not None:
-            self.instructions, self.labels = found
+        self.labels = self.kernel.labels
+        self.instructions, self.may_fail = without_failures(self.kernel)
         self.end = len(self.instructions)
         self.written = [results(i) for i in self.instructions]
         self.read = [sources(i) for i in self.instructions]

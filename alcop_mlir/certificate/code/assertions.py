@@ -1,8 +1,6 @@
-"""Branches to `__assertfail`, which does not return: the run ends with an error.
+"""Branches to `__assertfail`, which does not return: nobody goes there.
 
-Of a run in which an assertion fails nothing is said, so that a branch of which one side
-does nothing but to fail is a jump to the other one, and the call itself an end. That is
-assumed.
+Of a run in which an assertion fails nothing is said; that is assumed.
 """
 
 from __future__ import annotations
@@ -11,59 +9,41 @@ from alcop_mlir.runtime.emulator.ptx.syntax import Instruction, Name, PtxKernel
 
 NO_FAILURE = "no assertion fails: a call of __assertfail ends the run"
 _CALLED = Name("__assertfail")
-_Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
 
 
-def without_failures(kernel: PtxKernel) -> _Text | None:
-    """Its code and labels, without the branches to what fails; None where nothing
-    does.
+def without_failures(kernel: PtxKernel) -> tuple[list[Instruction], bool]:
+    """Its code, in which no branch goes where threads do nothing but to fail; and
+    whether any may.
     """
-    code, labels = kernel.instructions, kernel.labels
-    if not any(map(_is_failure, code)):
-        return None
-    failing = [_fails(kernel, pc) for pc in range(len(code))] + [False]
-    found = [_ended(one) if failing[pc] else one for pc, one in enumerate(code)]
-    jumps = {**labels}
+    found, failing = [*kernel.instructions], _failing(kernel)
     for pc, ins in enumerate(found):
         if ins.parts[0] != "bra" or ins.guard is None:
             continue
-        sides = failing[_target(ins, labels)], failing[pc + 1]
-        if sides == (True, False):
-            jumps[f"@{pc}"] = pc + 1  # no name in the text has this form
-            found[pc] = ins._replace(guard=None, operands=(Name(f"@{pc}"),))
-        elif sides == (False, True):
+        jumps, goes_on = (one in failing for one in (_target(kernel, ins), pc + 1))
+        if jumps and not goes_on:
+            found[pc] = ins._replace(parts=("nop",), operands=(), guard=None)
+        elif goes_on and not jumps:
             found[pc] = ins._replace(guard=None)
-    return found, jumps
+    return found, bool(failing)
 
 
-def _target(ins: Instruction, labels: dict[str, int]) -> int:
+def _failing(kernel: PtxKernel) -> set[int]:
+    """The instructions from which on all that is done is to make arguments of it."""
+    found: set[int] = set()
+    count = -1
+    while len(found) > count:
+        count = len(found)
+        for pc, ins in enumerate(kernel.instructions):
+            kind, following = ins.parts[0], pc + 1
+            if kind == "bra":
+                following = _target(kernel, ins)
+            is_step = kind in ("bra", "mov", "cvta") or ins.parts[:2] == ("st", "param")
+            is_failure = kind == "call" and ins.operands[:1] == (_CALLED,)
+            if ins.guard is None and (is_failure or (is_step and following in found)):
+                found.add(pc)
+    return found
+
+
+def _target(kernel: PtxKernel, ins: Instruction) -> int:
     operand = ins.operands[0]
-    return labels.get(operand.name, -1) if isinstance(operand, Name) else -1
-
-
-def _ended(ins: Instruction) -> Instruction:
-    return ins._replace(parts=("exit",), operands=(), guard=None)
-
-
-def _is_failure(ins: Instruction) -> bool:
-    is_call = ins.parts[0] == "call" and ins.guard is None
-    return is_call and ins.operands[:1] == (_CALLED,)
-
-
-def _fails(kernel: PtxKernel, pc: int) -> bool:
-    """Whether threads that come here do nothing but to call it."""
-    met: set[int] = set()
-    while 0 <= pc < len(kernel.instructions) and pc not in met:
-        met.add(pc)
-        ins = kernel.instructions[pc]
-        if _is_failure(ins):
-            return True
-        is_jump = ins.parts[0] == "bra"
-        if ins.guard is not None or not (is_jump or _is_argument(ins)):
-            return False
-        pc = _target(ins, kernel.labels) if is_jump else pc + 1
-    return False
-
-
-def _is_argument(ins: Instruction) -> bool:
-    return ins.parts[0] in ("mov", "cvta") or ins.parts[:2] == ("st", "param")
+    return kernel.labels.get(operand.name, -1) if isinstance(operand, Name) else -1

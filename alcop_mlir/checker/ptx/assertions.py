@@ -1,8 +1,8 @@
 """Branches to `__assertfail`, which does not return: the run ends with an error.
 
 Of a run in which an assertion fails nothing is said, so that a branch of which one side
-does nothing but to fail is a jump to the other one, and the call itself an end. That is
-assumed.
+does nothing but to fail always goes to the other one, and the call itself is an end.
+That is assumed.
 """
 
 from __future__ import annotations
@@ -15,29 +15,26 @@ from alcop_mlir.checker.ptx.instructions import Instruction
 NO_FAILURE = "no assertion fails: a call of __assertfail ends the run"
 _CALLED = "__assertfail"
 _DECLARED = re.compile(rf"\.extern\s+\.func\s+(?:\([^)]*\)\s*)?{_CALLED}\b")
-_Text = tuple[list[Instruction], dict[str, int]]  # a kernel's code and labels
 
 
 def without_failures(
-    code: list[Instruction], labels: dict[str, int], ptx: str
-) -> _Text | None:
-    """The kernel without the branches to what fails; None where nothing does."""
+    code: list[Instruction], labels: Mapping[str, int], ptx: str
+) -> list[Instruction] | None:
+    """The code without the branches to what fails; None where nothing does."""
     if not any(map(_is_failure, code)) or not _DECLARED.search(ptx):
         return None
     failing = [_fails(code, labels, pc) for pc in range(len(code))] + [False]
     end = Instruction("", False, "exit", ())
     found = [end if fails else ins for ins, fails in zip(code, failing, strict=False)]
-    jumps = {**labels}
     for pc, ins in enumerate(found):
         if ins.parts[0] != "bra" or not ins.guard:
             continue
         sides = failing[labels.get(ins.operands[0], -1)], failing[pc + 1]
         if sides == (True, False):
-            jumps[f"@{pc}"] = pc + 1  # no name in the text has this form
-            found[pc] = Instruction("", False, "bra", (f"@{pc}",))
+            found[pc] = Instruction("", False, "nop", ())
         elif sides == (False, True):
             found[pc] = Instruction("", False, "bra", ins.operands)
-    return found, jumps
+    return found
 
 
 def _is_failure(ins: Instruction) -> bool:

@@ -88,9 +88,7 @@ def read_kernel(ptx: str, entry: str) -> Kernel:
         kernel.shared.append(_variable(other))
     _Reader(kernel).read(text, start + 1)
     less = without_failures(kernel.code, kernel.labels, text)
-    if less is not None:
-        kernel.code, kernel.labels = less
-        kernel.may_fail = True
+    kernel.code, kernel.may_fail = less or kernel.code, less is not None
     kernel.code = loads_of_both(kernel.code, kernel.labels)
     return kernel
 
