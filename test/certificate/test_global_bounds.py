@@ -159,6 +159,48 @@ def test_a_guard_that_is_missing(number: int) -> None:
     assert not bounded(text.replace(f"@%p{number} bra DONE;", ""), of_batch())
 
 
+# A number of 32 bits that may be negative, as one of 64 bits without a sign.
+_WAYS = """
+sub.s64 %d2, %n, %m;
+sub.s64 %d2, %d2, %k;
+cvt.u32.u64 %r5, %n;
+cvt.u32.u64 %r6, %m;
+cvt.u32.u64 %r7, %k;
+sub.s32 %r5, %r5, %r6;
+sub.s32 %r5, %r5, %r7;
+setp.lt.s64 %p1, %d2, -1000;
+@%p1 bra DONE;
+setp.lt.s64 %p2, %d2, 0;
+@%p2 bra BELOW;
+cvt.s64.s32 %d3, %r5;
+bra JOIN;
+BELOW:
+cvt.s64.s32 %d3, %r5;
+JOIN:
+cvt.u32.u64 %r8, %d3;
+cvt.u64.u32 %d4, %r8;
+setp.lt.s64 %p3, %d4, %least;
+@%p3 bra DONE;
+setp.ge.s64 %p4, %d3, %most;
+@%p4 bra DONE;
+shl.b64 %d5, %d4, 2;
+add.s64 %d5, %a, %d5;
+ld.global.f32 %f1, [%d5];
+"""
+
+
+@pytest.mark.parametrize("way", ["lt", "ge"])
+def test_where_ways_meet_no_range_is_that_of_one_of_them(way: str) -> None:
+    """What is not below 0 on the way that comes first may be on the other one."""
+    names = "n m k least most"
+    arrays = {"a": Array(((4, ("most",)),))}
+    given = Preconditions(arrays, {}, dict.fromkeys(names.split(), SIZE), {})
+    text = kernel(_WAYS, f"a {names}")
+    assert not bounded(text.replace("setp.lt.s64 %p2", f"setp.{way}.s64 %p2"), given)
+    alone = text.replace("%d2, -1000", "%d2, 0")
+    assert bounded(alone, given)
+
+
 # Of the bias or of the matrix, as what was loaded says.
 _EITHER = """
 setp.gt.f32 %p3, %f1, 0f00000000;

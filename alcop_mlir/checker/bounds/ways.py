@@ -156,9 +156,14 @@ class Ways:
         values = [w.registers.get(name) for w in ways]
         if any(isinstance(v, Same) for v in values):
             values = [self.number(name, v) for v in values]
-        if all(is_same(v, values[0]) for v in values):
+        if not all(is_same(v, values[0]) for v in values):
+            return self._one_of(block, name, values, ways, met)
+        numbers = [v for v in values if isinstance(v, Same)]
+        if not numbers:
             return values[0]
-        return self._one_of(block, name, values, ways, met)
+        # Facts of its own way may have narrowed the range of each.
+        low, high = min(v.low for v in numbers), max(v.high for v in numbers)
+        return Same(numbers[0].term, low, high)
 
     def number(self, name: str, value: Value) -> Value:
         """A register's value; numbers of threads by name."""
