@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Protocol, runtime_checkable
 
 from alcop_mlir.checker.bounds.every_thread import EveryThread, SeesAll
@@ -21,7 +20,6 @@ from alcop_mlir.checker.ptx.instructions import (
     names_in,
     places_of,
     source_size,
-    step_of,
 )
 from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
@@ -112,8 +110,8 @@ def _outside(thread: Thread, ins: Instruction) -> str:
     return next(filter(None, every), "") if every else "its address is not known"
 
 
-def _outside_at(thread: Thread, ins: Instruction, place: re.Match[str]) -> str:
-    address = thread.value(place[1])
+def _outside_at(thread: Thread, ins: Instruction, place: tuple[str, int]) -> str:
+    address = thread.value(place[0])
     if not isinstance(address, Same):
         return "its address is not known"
     pointers = [s for s in address.term if s[1:] in thread.given.arrays and s[0] == "."]
@@ -121,7 +119,7 @@ def _outside_at(thread: Thread, ins: Instruction, place: re.Match[str]) -> str:
         return "its address is not computed of one array's"
     array = pointers[0][1:]
     bytes_, lengths = thread.given.arrays[array]
-    offset = terms.plus(address.term, {pointers[0]: -1, "": step_of(place)})
+    offset = terms.plus(address.term, {pointers[0]: -1, "": place[1]})
     guard = thread.holds(thread.guard(ins))
     runs: Clause = [[]] if guard is None else guard.true
     size, when = size_of(thread, ins)

@@ -21,14 +21,13 @@ from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import (
     ENDS,
     NUMBER,
-    PLACE,
     Instruction,
     integer,
     is_global,
     most_bytes,
+    place_of,
     places_of,
     source_size,
-    step_of,
 )
 from alcop_mlir.errors import CertificateError
 
@@ -238,17 +237,15 @@ class EveryThread:
 
     def _loaded(self, ins: Instruction, width: int) -> Number:
         """A parameter that fills its register: an address, or a number."""
-        place = PLACE.fullmatch(ins.operands[1])
-        is_plain = "param" in ins.parts and ins.parts[-1][0] != "f"
-        if place is None or not is_plain or place[2] or place[3]:
+        name, step = place_of(ins.operands[1]) or ("", 0)
+        is_plain = "param" in ins.parts and ins.parts[-1][0] != "f" and not step
+        if not is_plain or self.flow.kernel.sizes.get(name) != width // 8:
             return _NOTHING
-        if self.flow.kernel.sizes.get(place[1]) != width // 8:
+        if name in self.values:
+            return Number(_same(self.values[name] % 2**width), _PLAIN, _ALL)
+        if name not in self.arrays or width != _ADDRESS:
             return _NOTHING
-        if place[1] in self.values:
-            return Number(_same(self.values[place[1]] % 2**width), _PLAIN, _ALL)
-        if place[1] not in self.arrays or width != _ADDRESS:
-            return _NOTHING
-        base = _PLAIN + 1 + self.arrays.index(place[1])
+        base = _PLAIN + 1 + self.arrays.index(name)
         return Number(_same(0), base, _ALL)
 
     def _look(self, pc: int, ins: Instruction) -> None:
@@ -259,12 +256,12 @@ class EveryThread:
         if (runs & (size > most_bytes(ins))).any():
             raise CertificateError(ins.told("it may read more than it copies"))
         self._spend(runs)
-        for place in places:
-            address = self.value(place[1], 64)
+        for register, step in places:
+            address = self.value(register, 64)
             is_one = address.known & (address.base > 0)
             if not (is_one.all() or (is_one | ~runs).all()):
                 raise CertificateError(ins.told("its address is not known"))
-            offset = address.lanes.view(np.int64) + step_of(place)
+            offset = address.lanes.view(np.int64) + step
             room = self.room[address.base] - size
             if offset.min() < 0 or offset.max() > room.min():
                 self._check_inside(ins, address, runs, offset, room)

@@ -22,10 +22,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     limits,
     same,
 )
-from alcop_mlir.checker.ptx.instructions import (
-    PLACE,
-    Instruction,
-)
+from alcop_mlir.checker.ptx.instructions import Instruction, place_of
 from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
@@ -181,11 +178,9 @@ class Thread(Numbers):
                 return None
             low, high = limits(width) if kind == "s" else (0, 2**width - 1)
             return self.symbol(f"u{self.state.pc}.0", low, high)
-        found = PLACE.fullmatch(ins.operands[1])
-        is_plain = found is not None and not found[2] and not found[3]
-        if found is None or not is_plain or width != own or kind == "f":
+        name, step = place_of(ins.operands[1]) or ("", 0)
+        if step or width != own or kind == "f":
             return None
-        name = found[1]
         if self.kernel.sizes.get(name) != width // 8:
             return None
         if name in self.given.arrays:

@@ -20,7 +20,7 @@ from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.ptx.flow import Flow
-from alcop_mlir.checker.ptx.instructions import ENDS
+from alcop_mlir.checker.ptx.instructions import ENDS, made_of
 
 _MOST_LANES = 1 << 13
 
@@ -91,18 +91,8 @@ class Cases:
     def _made_of_bits(self, blocks: set[int]) -> set[str]:
         """Registers that are computed of what some bits are: of each case."""
         code = [i for b in blocks for i in self.flow.code[b : self.flow.stop[b]]]
-        found: set[str] = set()
-        for ins in code:
-            if ins.parts[0] == "and" and ins.parts[-1] != "pred":
-                found.update(ins.results)
-        grows = True
-        while grows:
-            before = len(found)
-            for ins in code:
-                if not found.isdisjoint(ins.reads):
-                    found.update(ins.results)
-            grows = len(found) > before
-        return found
+        bits = (i for i in code if i.parts[0] == "and" and i.parts[-1] != "pred")
+        return made_of((name for ins in bits for name in ins.results), code)
 
     def _repeat_tags(self, state: State, many: int) -> None:
         data = state.data

@@ -11,7 +11,7 @@ from alcop_mlir.checker.machine.arithmetic import Unknown, Value
 from alcop_mlir.checker.machine.mixed import either, mixed
 from alcop_mlir.checker.machine.registers import SAME_STORES, WARP, Registers
 from alcop_mlir.checker.machine.state import Results
-from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer
+from alcop_mlir.checker.ptx.instructions import Instruction, integer, place_of
 from alcop_mlir.errors import CertificateError
 
 # Cells, the thread of each, and which are there several times.
@@ -132,24 +132,23 @@ class Machine(Registers):
         self, ins: Instruction, cells: np.ndarray, threads: np.ndarray
     ) -> None:
         """By the second address of a copy."""
-        found, value = PLACE.fullmatch(ins.operands[1]), None
+        found, value = place_of(ins.operands[1]), None
         held = self.state.cells
-        if found is not None and found[1] in self.state.registers:
+        if found is not None and found[0] in self.state.registers:
             try:
-                value = mixed(self.value(found[1]), 64, self.threads)
+                value = mixed(self.value(found[0]), 64, self.threads)
             except Unknown:
                 value = None
         self.sources.copied(held, cells, threads, value)
         if found is not None and value is not None:
-            step = integer((found[2] or found[3] or "0").replace(" ", ""))
             count = ins.access_bytes // self.grain
             inside = np.arange(len(cells)) % count * self.grain
-            held.place[cells] = value.constant[threads] + step + inside
+            held.place[cells] = value.constant[threads] + found[1] + inside
 
     def _touched(self, ins: Instruction, size: int, lanes: np.ndarray) -> _Touched:
         text = next((o for o in ins.operands if o.startswith("[")), "")
-        found = PLACE.fullmatch(text)
-        base = None if found is None else self.value(found[1])
+        found = place_of(text)
+        base = None if found is None else self.value(found[0])
         if found is None or not isinstance(base, np.ndarray):
             raise CertificateError("a shared address is not known")
         if ins.parts[0] == "ldmatrix":
@@ -158,8 +157,7 @@ class Machine(Registers):
             lanes = lanes & (self.lane % np.uint64(WARP) < count)
         key = (self.state.pc, base.tobytes(), lanes.tobytes())
         if key not in self._cells:
-            step = integer((found[2] or found[3] or "0").replace(" ", ""))
-            places = base.astype(np.int64)[lanes] + step
+            places = base.astype(np.int64)[lanes] + found[1]
             if (places < 0).any() or (places + size > self.shared_bytes).any():
                 raise CertificateError("an address outside of shared memory")
             if (places % size).any():

@@ -35,7 +35,7 @@ from alcop_mlir.checker.machine.predicates import (
 from alcop_mlir.checker.machine.sources import Sources
 from alcop_mlir.checker.machine.state import State
 from alcop_mlir.checker.ptx.assertions import NO_FAILURE
-from alcop_mlir.checker.ptx.instructions import NUMBER, PLACE, Instruction, integer
+from alcop_mlir.checker.ptx.instructions import NUMBER, Instruction, integer, place_of
 from alcop_mlir.checker.ptx.text import Kernel
 from alcop_mlir.errors import CertificateError
 
@@ -345,22 +345,21 @@ class Registers:
         return self.constant(found.low) if found.low == found.high else found
 
     def _loaded(self, ins: Instruction, width: int) -> Value:
-        found = PLACE.fullmatch(ins.operands[1])
+        found = place_of(ins.operands[1])
         if ins.operands[0].startswith("{") or found is None or ins.is_choice:
             return None
         if "param" in ins.parts:
-            return self._parameter(found, width, ins.parts[-1][0] == "f")
+            return self._parameter(*found, width, ins.parts[-1][0] == "f")
         spaces = {"global", "const"}
         if not _STRONG.isdisjoint(ins.parts) or spaces.isdisjoint(ins.parts):
             return None
-        if not is_shared(self.value(found[1])) or self.state.lanes is not None:
+        if not is_shared(self.value(found[0])) or self.state.lanes is not None:
             return None
         self.assumed.add(UNIFORM_LOADS)
         return self.unknown()
 
-    def _parameter(self, found: re.Match[str], width: int, is_float: bool) -> Value:
-        name = found[1]
-        is_whole = not found[2] and not found[3] and width == self._width
+    def _parameter(self, name: str, step: int, width: int, is_float: bool) -> Value:
+        is_whole = not step and width == self._width
         if not is_whole or name not in self.kernel.parameters:
             return self.unknown()
         (low, high), by = arithmetic.limits(width), 1

@@ -16,7 +16,7 @@ from alcop_mlir.checker.placed.kinds import Element
 from alcop_mlir.checker.placed.origins import is_turn
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book
 from alcop_mlir.checker.placed.told import NotKnown
-from alcop_mlir.checker.ptx.instructions import PLACE, integer
+from alcop_mlir.checker.ptx.instructions import place_of
 
 if TYPE_CHECKING:
     from alcop_mlir.checker.machine.machine import Machine
@@ -40,12 +40,11 @@ class Addresses:
         """Bytes of global memory."""
         if self.is_gathered(self.machine.state.pc):
             return self._gathered(count)
-        found = PLACE.fullmatch(operand)
-        if found is None or found[1] not in self.machine.state.registers:
+        register, offset = place_of(operand) or ("", 0)
+        if register not in self.machine.state.registers:
             return None
-        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
         try:
-            numbers, starts = self._places(self.machine.value(found[1]))
+            numbers, starts = self._places(self.machine.value(register))
         except Unknown:
             return None
         return self._bytes(numbers, starts + offset, count)

@@ -21,7 +21,7 @@ from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element, Whole
 from alcop_mlir.checker.placed.rows import done
 from alcop_mlir.checker.placed.tags import NUMBER, UNKNOWN, ZERO, Book, chosen
-from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, integer, items
+from alcop_mlir.checker.ptx.instructions import Instruction, integer, items, place_of
 
 if TYPE_CHECKING:
     from alcop_mlir.checker.machine.machine import Machine
@@ -115,11 +115,10 @@ class Moves:
 
     def shared_granules(self, operand: str, count: int) -> np.ndarray:
         """The granules of shared memory that each thread accesses."""
-        found = PLACE.fullmatch(operand)
-        value = None if found is None else self.machine.value(found[1])
-        if found is None or not isinstance(value, np.ndarray):
+        register, offset = place_of(operand) or ("", 0)
+        value = self.machine.value(register)
+        if not isinstance(value, np.ndarray):
             raise Unknown
-        offset = integer((found[2] or found[3] or "0").replace(" ", ""))
         key = id(value), offset, count
         if key not in self._granules:
             places = np.broadcast_to(value.astype(np.int64) + offset, (self.threads,))

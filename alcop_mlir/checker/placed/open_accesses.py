@@ -28,7 +28,6 @@ from alcop_mlir.checker.ptx.instructions import (
     Instruction,
     places_of,
     source_size,
-    step_of,
 )
 
 _JOINED = re.compile(r"j(\d+)\.")
@@ -95,14 +94,14 @@ class Accesses(Questions):
     def see(self, thread: Thread, ins: Instruction) -> None:
         """An access, where the thread stands."""
         places = places_of(ins)
-        address = thread.value(places[0][1]) if len(places) == 1 else None
+        address = thread.value(places[0][0]) if len(places) == 1 else None
         if not isinstance(address, Same):
             return
         arrays = self.statement.arrays
         found = [s for s in address.term if s[:1] == "." and s[1:] in arrays]
         if len(found) != 1 or address.term[found[0]] != 1:
             return
-        offset = terms.plus(address.term, {found[0]: -1, "": step_of(places[0])})
+        offset = terms.plus(address.term, {found[0]: -1, "": places[0][1]})
         guard = thread.holds(thread.guard(ins))
         runs, rests = ([[]], [[]]) if guard is None else (guard.true, guard.false)
         pc = thread.state.pc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -10,7 +11,7 @@ from alcop_mlir.errors import CertificateError
 
 NAME = re.compile(r"[%$_A-Za-z][\w$%]*(?:@\d+)?(?:\.[xyz])?")
 NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?")
-PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
+_PLACE = re.compile(r"\[\s*([%$\w@]+)\s*(?:\+\s*(-?\w+)|(-\s*\w+))?\s*\]")
 ENDS = ("ret", "exit", "trap")
 _MEMORY = ("ld", "ldu", "st", "atom", "red")
 _HARMLESS = set(
@@ -226,21 +227,34 @@ def may_write(ins: Instruction) -> bool:
     return is_other or ins.parts[0] in ("st", "red", "atom", "stmatrix")
 
 
-def places_of(ins: Instruction) -> list[re.Match[str]]:
+def place_of(operand: str) -> tuple[str, int] | None:
+    """The register of an address, and what is added to it."""
+    found = _PLACE.fullmatch(operand)
+    if found is None:
+        return None
+    return found[1], integer((found[2] or found[3] or "0").replace(" ", ""))
+
+
+def made_of(names: Iterable[str], code: list[Instruction]) -> set[str]:
+    """Registers, and all that are made of what is in them."""
+    found, more = set[str](), set(names)
+    while more:
+        found |= more
+        every = (i.results for i in code if not found.isdisjoint(i.reads))
+        more = set[str]().union(*every) - found
+    return found
+
+
+def places_of(ins: Instruction) -> list[tuple[str, int]]:
     """The address of an access to global memory, or both of which it may be; none
     where it is of no kind that is known.
     """
     is_copy = ins.parts[:2] == ["cp", "async"] and ins.parts[2] in ("ca", "cg")
     if ("async" in ins.parts or ins.parts[0] not in _MEMORY) and not is_copy:
         return []
-    places = [PLACE.fullmatch(o) for o in ins.operands if o.startswith("[")][is_copy:]
+    places = [place_of(o) for o in ins.operands if o.startswith("[")][is_copy:]
     known = [place for place in places if place is not None]
     return known if len(known) == len(places) else []
-
-
-def step_of(place: re.Match[str]) -> int:
-    """What is added to the register of an address."""
-    return integer((place[2] or place[3] or "0").replace(" ", ""))
 
 
 def most_bytes(ins: Instruction) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from alcop_mlir.checker.ptx.instructions import ENDS, PLACE, Instruction
+from alcop_mlir.checker.ptx.instructions import ENDS, Instruction, made_of, place_of
 
 
 def loads_of_both(
@@ -21,26 +21,15 @@ def loads_of_both(
     """The code of a kernel, instruction by instruction."""
     if not any(ins.opcode == "selp.b64" for ins in code):
         return code
-    loaded, found = _loaded(code), [*code]
+    loads = (i for i in code if i.parts[0] == "ld" and "param" not in i.parts)
+    loaded = made_of((name for ins in loads for name in ins.results), code)
+    found = [*code]
     for pc, ins in enumerate(code):
         choice = _choice(code, labels, pc)
         if choice is not None and choice.operands[3] in loaded:
             (name, place), (old, *new, test) = ins.operands, choice.operands
             both = (place.replace(old, one, 1) for one in new)
             found[pc] = replace(ins, operands=(name, *both, test))
-    return found
-
-
-def _loaded(code: list[Instruction]) -> set[str]:
-    """Registers that hold what is made of what was loaded."""
-    found: set[str] = set()
-    size = -1
-    while len(found) > size:
-        size = len(found)
-        for ins in code:
-            is_load = ins.parts[0] == "ld" and "param" not in ins.parts
-            if is_load or not found.isdisjoint(ins.reads):
-                found.update(ins.results)
     return found
 
 
@@ -51,7 +40,7 @@ def _choice(
     ins = code[pc]
     if ins.parts[:2] != ["ld", "global"] or ins.guard or len(ins.operands) != 2:
         return None
-    place = PLACE.fullmatch(ins.operands[1])
+    place = place_of(ins.operands[1])
     if place is None or ins.operands[0][:1] != "%":
         return None
     starts = {*labels.values()}
@@ -61,7 +50,7 @@ def _choice(
         before = code[pc]
         if before.parts[0] in ("bra", "brx", *ENDS):
             return None
-        if place[1] in before.results:
+        if place[0] in before.results:
             is_choice = before.opcode == "selp.b64" and not before.guard
             written.update(ins.results)
             return before if is_choice and written.isdisjoint(before.reads) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from alcop_mlir.checker.ptx.flow import Flow
-from alcop_mlir.checker.ptx.instructions import PLACE, Instruction, names_in
+from alcop_mlir.checker.ptx.instructions import Instruction, names_in, place_of
 from alcop_mlir.errors import CertificateError
 
 _BITS = 32  # of an address
@@ -67,8 +67,8 @@ def _check(ins: Instruction, read: list[bool], held: _Held) -> None:
     if any(read) and ins.parts[0] not in _OPAQUE and not _adds(ins, read):
         raise CertificateError(ins.told("nobody knows where shared memory begins"))
     place = next((o for o in ins.operands if o.startswith("[")), "")
-    found = PLACE.fullmatch(place)
-    if ins.is_access and (found is None or found[1] not in held[0]):
+    found = place_of(place)
+    if ins.is_access and (found is None or found[0] not in held[0]):
         raise CertificateError(ins.told("a shared address of no variable"))
 
 
