@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from alcop_mlir.checker.form.open_statement import is_open, read_open_statement
+from alcop_mlir.checker.form.reading import require, whole
 from alcop_mlir.checker.form.statement import Statement, read_statement
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.facts import Answers, Facts
@@ -127,7 +128,7 @@ def read_turn(value: Any, facts: Facts) -> Turn:
         reader = _Terms(rest.pop("symbols"), Facts(facts.answers))
         reads = {
             "steps": _named(str, reader.term),
-            "left": _named(str, _whole),
+            "left": _named(str, whole),
             "facts": _list(_list(reader.term)),
         }
         return _record(Turn, reads)(rest)
@@ -158,7 +159,7 @@ def _read(value: dict[str, Any], answers: Answers | None) -> Certificate:
     found = answers or _record(Answers, _ANSWERS)(rest["answers"])
     reader = _Terms(rest.pop("symbols"), Facts(found))
     head = {**_HEAD, "facts": _list(reader.term)}
-    head["terms"] = _named(str, _tuple(reader.term, _whole, _whole))
+    head["terms"] = _named(str, _tuple(reader.term, whole, whole))
     head["truths"] = _named(str, reader.clause)
     del rest["schema"]
     others: dict[str, _Read] = {
@@ -168,19 +169,9 @@ def _read(value: dict[str, Any], answers: Answers | None) -> Certificate:
     return _record(Certificate, _MEMBERS | others)(rest)
 
 
-def _whole(value: Any, low: int | None = None, high: int | None = None) -> int:
-    if type(value) is not int:
-        raise ValueError(f"no whole number: {value!r:.40}")
-    if (low is not None and value < low) or (high is not None and value > high):
-        raise ValueError(f"{value} is not from {low} to {high}")
-    return value
-
-
 def _range(value: Any) -> tuple[int, int, int]:
-    low, high, by = map(_whole, value)
-    if by < 1 or low > high:
-        raise ValueError("a range without a number")
-    return low, high, by
+    low, high, by = map(whole, value)
+    return low, whole(high, low), whole(by, 1)
 
 
 def _required(value: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
@@ -189,8 +180,7 @@ def _required(value: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
 
 
 def _axis(name: str) -> str:
-    if name not in _AXES:
-        raise ValueError(f"no axis: {name!r:.40}")
+    require(name in _AXES, f"no axis: {name!r:.40}")
     return name
 
 
@@ -212,36 +202,36 @@ def _optional(read: _Read) -> _Read:
 
 def _record(kind: Callable[..., Any], reads: dict[str, _Read]) -> _Read:
     def read(value: dict[str, Any]) -> Any:
-        if set(value) != set(reads):
-            raise ValueError(f"other members than {', '.join(sorted(reads))}")
+        expected = f"other members than {', '.join(sorted(reads))}"
+        require(set(value) == set(reads), expected)
         return kind(**{name: one(value[name]) for name, one in reads.items()})
 
     return read
 
 
-_POLYNOMIAL = _list(_tuple(_whole, lambda names: tuple(map(str, names))))
-_COUNT = _tuple(_POLYNOMIAL, lambda by: _whole(by, 1))
+_POLYNOMIAL = _list(_tuple(whole, lambda names: tuple(map(str, names))))
+_COUNT = _tuple(_POLYNOMIAL, lambda by: whole(by, 1))
 _COLUMNS = _tuple(
-    _whole,
-    _whole,
-    lambda every: _whole(every, 1),
-    lambda many: _whole(many, 1),
-    _whole,
-    _tuple(_whole, _whole, _whole),
-    _named(int, _whole),
+    whole,
+    whole,
+    lambda every: whole(every, 1),
+    lambda many: whole(many, 1),
+    whole,
+    _tuple(whole, whole, whole),
+    _named(int, whole),
 )
 _ANSWERS: dict[str, _Read] = {
     "proofs": list,
-    "asked": _list(_whole),
-    "places": _list(_whole),
+    "asked": _list(whole),
+    "places": _list(whole),
     "turns": _named(int, dict),
     "gathers": _named(int, _COLUMNS),
-    "way": _whole,
+    "way": whole,
 }
 _HEAD: dict[str, _Read] = {
-    "pc": _whole,
-    "turns": _named(int, _whole),
-    "spreads": _named(str, _tuple(_whole, _whole, _whole)),
+    "pc": whole,
+    "turns": _named(int, whole),
+    "spreads": _named(str, _tuple(whole, whole, whole)),
     "numbers": _list(str),
     "numbers_sha256": str,
     "cells_sha256": str,
@@ -258,21 +248,21 @@ _PROMISES: dict[str, _Read] = {
 _MEMBERS: dict[str, _Read] = {
     "ptx_sha256": str,
     "entry": str,
-    "threads": lambda value: _whole(value, 1, _MOST_THREADS),
-    "shared_bytes": lambda value: _whole(value, 0, _MOST_SHARED),
-    "dynamic_bytes": _whole,
-    "variables": _named(str, _whole),
-    "cell_bytes": _whole,
+    "threads": lambda value: whole(value, 1, _MOST_THREADS),
+    "shared_bytes": lambda value: whole(value, 0, _MOST_SHARED),
+    "dynamic_bytes": whole,
+    "variables": _named(str, whole),
+    "cell_bytes": whole,
     "requires": _required,
     "assumes": _list(str),
     "fresh": bool,
     "ends": bool,
-    "steady": _optional(_named(int, _named(int, _whole))),
+    "steady": _optional(_named(int, _named(int, whole))),
     "bounds": _optional(_record(Promises, _PROMISES)),
     "placed": _optional(
         lambda value: (read_open_statement if is_open(value) else read_statement)(value)
     ),
-    "skips": _list(_whole),
+    "skips": _list(whole),
 }
 
 
@@ -285,9 +275,9 @@ class _Terms:
         self.depth = 0
 
     def term(self, value: list[Any]) -> Term:
-        found = terms.number(_whole(value[0]))
+        found = terms.number(whole(value[0]))
         for symbol, factor in value[1:]:
-            found = terms.plus(found, self.symbol(str(symbol)), _whole(factor))
+            found = terms.plus(found, self.symbol(str(symbol)), whole(factor))
         return found
 
     def clause(self, value: list[Any]) -> Clause:
@@ -295,22 +285,18 @@ class _Terms:
 
     def symbol(self, name: str) -> Term:
         if name not in self.symbols:
-            if not _SYMBOL.fullmatch(name):
-                raise CertificateError(f"this is no certificate: no name: {name!r:.40}")
+            require(bool(_SYMBOL.fullmatch(name)), f"no name: {name!r:.40}")
             return {name: 1}
         if name not in self.known:
             self.depth += 1
-            if self.depth > _MOST_DEPTH:
-                raise CertificateError("symbols that stand for themselves")
+            require(self.depth <= _MOST_DEPTH, "symbols that stand for themselves")
             self.known[name] = self._made(self.symbols[name])
             self.depth -= 1
         return self.known[name]
 
     def _made(self, value: dict[str, Any]) -> Term:
         if "divisor" in value:
-            divisor = _whole(value["divisor"])
-            if divisor < 1:
-                raise CertificateError("a division by no positive number")
+            divisor = whole(value["divisor"], 1)
             return terms.quotient(self.term(value["dividend"]), divisor)
         if "factors" in value:
             found = terms.number(1)
@@ -329,8 +315,7 @@ class _Terms:
     def _check_opposite(self, true: Clause, false: Clause) -> None:
         """One of both always holds, and never both: else there is no such choice."""
         both = [[*one, *other] for one in true for other in false]
-        if not self.facts.excludes(both, [], []):
-            raise CertificateError("a choice whose sides may both hold")
+        require(self.facts.excludes(both, [], []), "a choice whose sides may both hold")
         neither = [[[terms.opposite(f)] for f in one] for one in (*true, *false) if one]
-        if all((*true, *false)) and not self.facts.excludes([[]], [], neither):
-            raise CertificateError("a choice of which no side may hold")
+        is_one = not all((*true, *false)) or self.facts.excludes([[]], [], neither)
+        require(is_one, "a choice of which no side may hold")

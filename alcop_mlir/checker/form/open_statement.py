@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alcop_mlir.checker.form.reading import require, whole
 from alcop_mlir.checker.form.statement import (
     NO_SUM,
     Array,
@@ -17,7 +18,6 @@ from alcop_mlir.checker.form.statement import (
     loop_of_sum,
     outputs_of,
 )
-from alcop_mlir.errors import CertificateError
 
 APART = 1 << 20
 _MOST_LOOPS = 3
@@ -73,22 +73,19 @@ def _steps(
     loops: str, strides: list[Any], every: dict[str, Polynomial], sizes: Any
 ) -> dict[str, Polynomial]:
     """Elements lie one behind the other: each stride is all that the next ones span."""
-    if len({*loops}) < len(loops):
-        raise CertificateError("this is no certificate: a loop that indexes twice")
+    require(len({*loops}) == len(loops), "a loop that indexes twice")
     span: Polynomial = ((1, ()),)
     found: dict[str, Polynomial] = {}
     for loop, stride in reversed(list(zip(loops, strides, strict=True))):
         if loop in sizes:
-            if _polynomial(stride) != span:
-                raise CertificateError("this is no certificate: elements with gaps")
+            require(_polynomial(stride) == span, "elements with gaps")
             found[loop] = span
         span = _product(span, every[loop])
     return dict(reversed(found.items()))
 
 
 def _apart(loops: list[str]) -> dict[str, int]:
-    if len(loops) > _MOST_LOOPS:
-        raise CertificateError("this is no certificate: an array of many loops")
+    require(len(loops) <= _MOST_LOOPS, "an array of many loops")
     return {n: APART ** (len(loops) - 1 - i) for i, n in enumerate(loops)}
 
 
@@ -104,14 +101,11 @@ def _product(one: Polynomial, other: Polynomial) -> Polynomial:
 def _polynomial(value: Any) -> Polynomial:
     found: dict[tuple[str, ...], int] = {}
     for factor, names in value:
-        if type(factor) is not int:
-            raise CertificateError("this is no certificate: no polynomial")
         key = tuple(sorted(map(str, names)))
-        found[key] = found.get(key, 0) + factor
+        found[key] = found.get(key, 0) + whole(factor)
     return tuple(sorted((c, n) for n, c in found.items() if c))
 
 
 def _bytes(value: Any) -> int:
-    if type(value) is not int or value not in (1, 2, 4, 8):
-        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
-    return value
+    require(value in (1, 2, 4, 8), f"no bytes of an element: {value!r:.40}")
+    return whole(value)

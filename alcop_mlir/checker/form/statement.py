@@ -12,16 +12,15 @@ A may be made of another contraction (`Chain`), as in attention.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from alcop_mlir.checker.form.reading import count, require
 from alcop_mlir.checker.form.windows import Window, read_window
-from alcop_mlir.errors import CertificateError
 
 NO_SUM = ""  # instead of a loop, of one turn
 SCORES = "*"  # what the first contraction of a chain makes, as an array
-_MOST = 1 << 40
 _MEMBERS = {"extents", "arrays", "lhs", "rhs", "init", "order", "outputs", "grid"}
 
 
@@ -101,9 +100,9 @@ class Statement:
 def read_statement(value: Any) -> Statement:
     """Of JSON values, strictly."""
     more = {"rows", "windows", "chain"}
-    if not isinstance(value, dict) or {*value} - more != _MEMBERS:
-        raise CertificateError("this is no certificate: a statement of other members")
-    extents = {str(n): _count(v) for n, v in value["extents"].items() if v != 1}
+    is_one = isinstance(value, dict) and {*value} - more == _MEMBERS
+    require(is_one, "a statement of other members")
+    extents = {str(n): count(v) for n, v in value["extents"].items() if v != 1}
     arrays = {
         str(name): _array(*one, extents=value["extents"])
         for name, one in value["arrays"].items()
@@ -118,20 +117,18 @@ def read_statement(value: Any) -> Statement:
     outputs = outputs_of(value, arrays, order, row_loops or order.keys() - alone)
     reduced = loop_of_sum(value, arrays, order)
     operands = value["lhs"], value["rhs"], value["init"]
-    grid = tuple(map(_count, value["grid"]))
-    if len(grid) != 3:
-        raise CertificateError("this is no certificate: no grid of blocks")
+    x, y, z = map(count, value["grid"])
     named = outputs.keys() | frozenset().union(*outputs.values()) | {value["init"]}
     windows = _windows(value, arrays, {*operands[:2]} - named, reduced)
     extents[NO_SUM] = 1
     if chain is not None:
         _check_chain(chain, value, arrays, reduced)
         _check_kept(chain, outputs, {n: arrays[n] for n in outputs}, order)
-    if rows and reduced != NO_SUM:
-        raise CertificateError("this is no certificate: rows of a contraction")
+    require(not rows or reduced == NO_SUM, "rows of a contraction")
     whole = {"rows": rows, "row_loops": row_loops, "windows": windows}
     whole["chain"] = chain
-    return Statement(extents, arrays, *operands, reduced, order, outputs, grid, **whole)
+    sums = reduced, order, outputs, (x, y, z)
+    return Statement(extents, arrays, *operands, *sums, **whole)
 
 
 def _chain(
@@ -139,18 +136,17 @@ def _chain(
 ) -> Chain:
     """The first contraction of two; the second one's lhs is made of it."""
     members = {"lhs", "rhs", "order", "reads", "is_row"}
-    if not isinstance(value, dict) or value.keys() - {"kept"} != members:
-        raise CertificateError("this is no certificate: a chain of other members")
+    is_one = isinstance(value, dict) and value.keys() - {"kept"} == members
+    require(is_one, "a chain of other members")
     order = _numbered([n for n in value["order"] if n in extents], extents)
     both = {"lhs": value["lhs"], "rhs": value["rhs"], "init": None}
     reads = frozenset(map(str, value["reads"]))
     is_row = value["is_row"]
     named = reads | {value["lhs"], value["rhs"]}
-    if lhs != SCORES or not named <= arrays.keys() or not isinstance(is_row, bool):
-        raise CertificateError("this is no certificate: a chain of no such array")
+    is_one = lhs == SCORES and named <= arrays.keys() and isinstance(is_row, bool)
+    require(is_one, "a chain of no such array")
     reduced = loop_of_sum(both, arrays, order)
-    if any(not arrays[n].strides.keys() <= order.keys() for n in reads):
-        raise CertificateError("this is no certificate: a loop that ends in a sum")
+    _check_index(reads, arrays, order.keys())
     scale, total = value.get("kept", ("", ""))
     operands = value["lhs"], value["rhs"]
     return Chain(*operands, reduced, order, reads, is_row, (str(scale), str(total)))
@@ -161,15 +157,11 @@ def _check_chain(
 ) -> None:
     """Nothing is an operand twice, and each sum has loops of its own."""
     others = [value["rhs"], *value["outputs"]]
-    is_one = chain.rhs == chain.lhs or chain.reduced == reduced
-    if value["init"] is not None or is_one:
-        raise CertificateError("this is no certificate: a chain of other loops")
-    if not {chain.lhs, chain.rhs, *chain.reads}.isdisjoint(others) or value.get(
-        "windows"
-    ):
-        raise CertificateError("this is no certificate: an operand of two contractions")
-    if any(chain.reduced in arrays[n].strides for n in others):
-        raise CertificateError("this is no certificate: a chain of other loops")
+    is_one = chain.rhs != chain.lhs and chain.reduced != reduced
+    is_one &= not any(chain.reduced in arrays[n].strides for n in others)
+    require(is_one and value["init"] is None, "a chain of other loops")
+    is_one = {chain.lhs, chain.rhs, *chain.reads}.isdisjoint(others)
+    require(is_one and not value.get("windows"), "an operand of two contractions")
 
 
 def _check_kept(
@@ -182,8 +174,8 @@ def _check_kept(
     kept = {*chain.kept} - {""}
     rows = {n for n, one in arrays.items() if one.strides.keys() != order.keys()}
     is_plain = not any(outputs[n] for n in rows) and len(kept) in (0, 2)
-    if rows != kept or not is_plain or (kept and not chain.is_row):
-        raise CertificateError("this is no certificate: rows of no such array")
+    is_plain &= rows == kept and (chain.is_row or not kept)
+    require(is_plain, "rows of no such array")
 
 
 def _windows(
@@ -192,11 +184,10 @@ def _windows(
     """By operand; columns of what windows see are its neighbours."""
     every = value.get("windows", {}).items()
     found = {str(name): read_window(one, value["extents"]) for name, one in every}
-    if not found.keys() <= operands:
-        raise CertificateError("this is no certificate: a window of no operand")
+    require(found.keys() <= operands, "a window of no operand")
     own = [arrays[name] for name in found]
-    if any(one.strides.get(reduced) != 1 or one.first for one in own):
-        raise CertificateError("this is no certificate: a window of other columns")
+    is_next = all(one.strides.get(reduced) == 1 and not one.first for one in own)
+    require(is_next, "a window of other columns")
     return found
 
 
@@ -206,14 +197,21 @@ def _rows(
     """Arrays of which rows are read, and their loops; nothing without."""
     if value is None:
         return frozenset(), ()
-    if not isinstance(value, dict) or value.keys() != {"loops", "arrays"}:
-        raise CertificateError("this is no certificate: rows of other members")
+    is_one = isinstance(value, dict) and value.keys() == {"loops", "arrays"}
+    require(is_one, "rows of other members")
     rows = frozenset(map(str, value["arrays"]))
     loops = tuple(str(n) for n in value["loops"] if n in order)
-    every = [arrays[n].strides.keys() for n in rows if n in arrays]
-    if not loops or len(every) != len(rows) or not all(o <= {*order} for o in every):
-        raise CertificateError("this is no certificate: rows of no such array")
+    require(loops != () and rows <= arrays.keys(), "rows of no such array")
+    _check_index(rows, arrays, order.keys())
     return rows, loops
+
+
+def _check_index(
+    names: Iterable[str], arrays: dict[str, Array], loops: Set[str]
+) -> None:
+    """Arrays are indexed by these loops, or by some of them."""
+    is_one = all(arrays[name].strides.keys() <= loops for name in names)
+    require(is_one, "a loop that ends in a sum")
 
 
 def outputs_of(
@@ -230,34 +228,27 @@ def outputs_of(
     outputs = {str(n): frozenset(map(str, r)) for n, r in value["outputs"].items()}
     named = outputs.keys() | frozenset().union(*outputs.values())
     operands = {value["lhs"], value["rhs"], value["init"]} - {None}
-    if not outputs or not named | operands <= arrays.keys():
-        raise CertificateError("this is no certificate: a statement of no such array")
-    for name in named | {value["init"]} - {None}:
-        if not arrays[name].strides.keys() <= order.keys():
-            raise CertificateError("this is no certificate: a loop that ends in a sum")
+    is_one = outputs != {} and named | operands <= arrays.keys()
+    require(is_one, "a statement of no such array")
+    _check_index(named | {value["init"]} - {None}, arrays, order.keys())
     for name, read in outputs.items():
         own = arrays[name].strides.keys()
-        if own != order.keys() and own != order.keys() - row_loops:
-            raise CertificateError(
-                "this is no certificate: an output that is no matrix"
-            )
-        if any(not arrays[n].strides.keys() <= own for n in read):
-            raise CertificateError("this is no certificate: a loop that ends in a sum")
+        is_one = own == order.keys() or own == order.keys() - row_loops
+        require(is_one, "an output that is no matrix")
+        _check_index(read, arrays, own)
     return outputs
 
 
 def loop_of_sum(value: Any, arrays: dict[str, Array], order: dict[str, int]) -> str:
     """Of the one contraction; NO_SUM where nothing is added."""
     lhs, rhs, init = value["lhs"], value["rhs"], value["init"]
-    if lhs is None and rhs is None and init is None:
-        return NO_SUM
     if lhs is None:
-        raise CertificateError("this is no certificate: not one contraction")
+        require(rhs is None and init is None, "not one contraction")
+        return NO_SUM
     one, other = arrays[lhs].strides.keys(), arrays[rhs or lhs].strides.keys()
     reduced = (one | other) - order.keys()
     is_in_both = reduced <= one & other and order.keys() <= one | other
-    if len(reduced) != 1 or not is_in_both:
-        raise CertificateError("this is no certificate: not one contraction")
+    require(len(reduced) == 1 and is_in_both, "not one contraction")
     return reduced.pop()
 
 
@@ -265,25 +256,17 @@ def _array(
     loops: str, strides: list[int], size: int, *first: int, extents: Any
 ) -> Array:
     """Elements do not overlap: each stride is at least all that the next ones span."""
-    given = zip(loops, map(_count, strides), strict=True)
+    given = zip(loops, map(count, strides), strict=True)
     found = sorted((s, n) for n, s in given if extents[n] != 1)
     span = 1
     for stride, name in found:
-        if stride < span:
-            raise CertificateError("this is no certificate: elements that overlap")
+        require(stride >= span, "elements that overlap")
         span += stride * (extents[name] - 1)
-    if len(first) > 1:
-        raise CertificateError("this is no certificate: an array of other members")
-    start = _count(first[0]) if first else 0
-    return Array({n: s for s, n in reversed(found)}, _count(size), start)
+    require(len(first) < 2, "an array of other members")
+    start = count(first[0]) if first else 0
+    return Array({n: s for s, n in reversed(found)}, count(size), start)
 
 
 def _numbered(loops: list[str], extents: dict[str, int]) -> dict[str, int]:
     sizes = [extents[n] for n in loops]
     return {n: math.prod(sizes[i + 1 :]) for i, n in enumerate(loops)}
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 < value < _MOST:
-        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
-    return value

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alcop_mlir.errors import CertificateError
-
-_MOST = 1 << 40
+from alcop_mlir.checker.form.reading import count, require, signed
 
 
 class Part(NamedTuple):
@@ -71,22 +69,10 @@ def read_window(value: Any, extents: Mapping[str, Any]) -> Window:
     found = []
     for extent, stride, first, parts in value:
         read = [
-            Part(str(loop), _count(d), _count(c), _signed(f)) for loop, d, c, f in parts
+            Part(str(loop), count(d), count(c), signed(f)) for loop, d, c, f in parts
         ]
-        if not {one.loop for one in read} <= extents.keys():
-            raise CertificateError("this is no certificate: a window of no such loop")
+        loops = {one.loop for one in read}
+        require(loops <= extents.keys(), "a window of no such loop")
         kept = tuple(one for one in read if one.many > 1)
-        found.append(Dimension(_count(extent), _count(stride), _signed(first), kept))
+        found.append(Dimension(count(extent), count(stride), signed(first), kept))
     return Window(tuple(found))
-
-
-def _signed(value: Any) -> int:
-    if type(value) is not int or not -_MOST < value < _MOST:
-        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
-    return value
-
-
-def _count(value: Any) -> int:
-    if _signed(value) < 1:
-        raise CertificateError(f"this is no certificate: no number: {value!r:.40}")
-    return value
