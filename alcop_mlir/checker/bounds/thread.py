@@ -117,8 +117,8 @@ class Thread(Numbers):
             value = self._made(ins) if len(ins.results) == 1 else None
             if value is None:
                 value = self.anything(register, f"u{self.state.pc}.{number}")
-            if ins.guard:
-                value = self._merged(ins, register, value)
+            if ins.guard and not self._runs(ins):
+                value = self.anything(register, f"u{self.state.pc}.g")
             self.way.registers[register] = value
 
     def _made(self, ins: Instruction) -> Value:
@@ -127,15 +127,10 @@ class Thread(Numbers):
         found = self._found(ins, list(map(self.value, ins.sources)))
         return self.numbers(found) if isinstance(found, np.ndarray) else found
 
-    def _merged(self, ins: Instruction, register: str, value: Value) -> Value:
-        test, old = self.holds(self.guard(ins)), self.way.registers.get(register)
-        if test is not None and self.never(test.false):
-            return value
-        width = self.kernel.width(register)
-        a, b = self.named(value, width), self.named(old, width)
-        if test is not None and isinstance(a, Same) and isinstance(b, Same):
-            return arithmetic.chosen(test, a, b)
-        return self.anything(register, f"u{self.state.pc}.g")
+    def _runs(self, ins: Instruction) -> bool:
+        """Whether its guard surely holds."""
+        test = self.holds(self.guard(ins))
+        return test is not None and self.never(test.false)
 
     def anything(self, register: str, name: str) -> Value:
         """Anything that a register may hold."""
@@ -173,13 +168,8 @@ class Thread(Numbers):
 
     def _loaded(self, ins: Instruction, width: int) -> Value:
         own, kind = self.kernel.width(ins.results[0]), ins.parts[-1][0]
-        if "param" not in ins.parts:
-            if width >= own or not ins.parts[-1][1:].isdigit() or kind not in "us":
-                return None
-            low, high = limits(width) if kind == "s" else (0, 2**width - 1)
-            return self.symbol(f"u{self.state.pc}.0", low, high)
         name, step = place_of(ins.operands[1]) or ("", 0)
-        if step or width != own or kind == "f":
+        if "param" not in ins.parts or step or width != own or kind == "f":
             return None
         if self.kernel.sizes.get(name) != width // 8:
             return None
