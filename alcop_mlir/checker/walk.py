@@ -151,18 +151,9 @@ class Walk:
             first, before = state.residues.get(symbol, (0, 1))
             for residue in range(first + before, by, before):
                 other = state.fork()
-                self._set_residue(other, symbol, residue, by)
+                other.residues[symbol] = residue, by
                 self.pending.append(other)
-            self._set_residue(state, symbol, first, by)
-
-    def _set_residue(self, state: State, symbol: str, residue: int, by: int) -> None:
-        state.residues[symbol] = residue, by
-        if self.machine.placing is not None:
-            whole = terms.plus({}, terms.quotient({symbol: 1}, by), by)
-            less = terms.minus(
-                terms.plus({symbol: 1}, whole, -1), terms.number(residue)
-            )
-            self.machine.placing.narrow(state, [[less, terms.negative(less)]])
+            state.residues[symbol] = first, by
 
     def known(self, state: State, value: Holds) -> bool | None:
         """Whether a predicate holds, where that is certain."""

@@ -217,11 +217,3 @@ def shifted(tags: Tags, by: int) -> Tags:
     number, place = (np.roll(one, by, axis=1) for one in tags)
     number[:, :by], place[:, :by] = ZERO, 0
     return Tags(number, place)
-
-
-def united(one: Tags, other: Tags) -> Tags:
-    """What `or` leaves: where one is 0, the other."""
-    a, b = one.number == ZERO, other.number == ZERO
-    number = np.where(a, other.number, np.where(b, one.number, UNKNOWN))
-    place = np.where(a, other.place, np.where(b, one.place, 0))
-    return Tags(number.astype(np.int32), place)

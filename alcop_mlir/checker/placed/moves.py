@@ -16,7 +16,7 @@ from alcop_mlir.checker.placed import bitwise
 from alcop_mlir.checker.placed.addresses import Addresses
 from alcop_mlir.checker.placed.blocks import Blocks
 from alcop_mlir.checker.placed.chains import done_in_chain
-from alcop_mlir.checker.placed.elements import joined, shifted, united, widened
+from alcop_mlir.checker.placed.elements import joined, shifted, widened
 from alcop_mlir.checker.placed.gathers import Gathers
 from alcop_mlir.checker.placed.kinds import Element, Whole
 from alcop_mlir.checker.placed.rows import done
@@ -295,8 +295,6 @@ class Moves:
         known = self.machine.state.data.registers
         numbers = [None if n in known else self.machine.value(n) for n in names]
         found = bitwise.combined(self.book, ins.parts[0], pair, numbers)
-        if found is None and ins.parts[0] == "or":
-            return united(*pair)
         return self.computed(ins, out) if found is None else found
 
     def computed(self, ins: Instruction, out: int) -> Tags | None:

@@ -38,25 +38,21 @@ Asked = tuple[Clause, Way, Edge | None]
 
 @dataclass(frozen=True)
 class Rest:
-    """Threads that do not execute something: on a way, by alternatives of facts, there
-    or behind one of some edges.
-    """
+    """Threads that do not execute something: on a way, behind one of some edges."""
 
     way: Way
-    clause: Clause
-    edges: list[Edge] | None = None
+    edges: list[Edge]
 
     @property
     def key(self) -> object:
-        """The same for the same edges, or the same block."""
-        return self.way.block, None if self.edges is None else tuple(self.edges)
+        """The same for the same edges."""
+        return self.way.block, tuple(self.edges)
 
 
 @dataclass
 class Access:
     """offset: bytes behind the array's pointer; size: how many it accesses, and when
-    it does, never where that is not known; `runs`, `rests`: where its guard holds,
-    and where not
+    it does, never where that is not known; runs: where its guard holds
     """
 
     array: str
@@ -64,7 +60,6 @@ class Access:
     size: Term
     when: Clause
     runs: Clause
-    rests: Clause
 
     @cached_property
     def names(self) -> list[str]:
@@ -103,12 +98,12 @@ class Accesses(Questions):
             return
         offset = terms.plus(address.term, {found[0]: -1, "": places[0][1]})
         guard = thread.holds(thread.guard(ins))
-        runs, rests = ([[]], [[]]) if guard is None else (guard.true, guard.false)
+        runs: Clause = [[]] if guard is None else guard.true
         pc = thread.state.pc
         size, when = size_of(thread, ins)
         if source_size(ins) and not self._is_known(thread, ins):
             when = []
-        self.found[pc] = Access(found[0][1:], offset, size, when, runs, rests)
+        self.found[pc] = Access(found[0][1:], offset, size, when, runs)
 
     def _is_known(self, thread: Thread, ins: Instruction) -> bool:
         """Whether it is known how many bytes a copy reads, and not just at most."""
@@ -141,11 +136,8 @@ class Accesses(Questions):
         """
         before, _ = self.along(indices, count)
         there = [*self.valid(indices, count), *(before if is_zero else ())]
-        clause = [[*one, *there] for one in rest.clause]
-        if rest.edges is None:
-            return [(clause, rest.way, None)]
         ways = {edge: replace(rest.way, block=edge[0]) for edge in rest.edges}
-        return [(clause, way, edge) for edge, way in ways.items()]
+        return [([there], way, edge) for edge, way in ways.items()]
 
     def beyond(self, pc: int, indices: Indices, count: int, way: Way) -> list[Asked]:
         """That one of so many elements that are accessed is not there."""

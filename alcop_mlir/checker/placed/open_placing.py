@@ -179,11 +179,7 @@ class OpenPlacing(Placing):
         if is_back and name in data.turns:
             state.data = self.sums.named(data, name) or data
         self.machine.state = state
-        known, _ = self.accesses.known(self.here.way)
-        if known.is_void:  # no block leaves a loop after so many turns
-            nobody = np.zeros_like(state.data.blocks)
-            state.data = replace(state.data, blocks=nobody)
-        elif state.pc not in self.flow.loops:
+        if state.pc not in self.flow.loops:
             self._end(state)
 
     def _end(self, state: State) -> None:
@@ -272,7 +268,7 @@ class OpenPlacing(Placing):
         if self.rest is not None or self.machine.state.lanes is None:
             return self.rest
         block = self.flow.block[self.machine.state.pc]
-        return Rest(self.here.way, [[]], self.flow.past(self.apart, block))
+        return Rest(self.here.way, self.flow.past(self.apart, block))
 
     # Threads that part ways.
 
@@ -294,7 +290,7 @@ class OpenPlacing(Placing):
         unsure: dict[str, tuple[int, Tags]] = {}
         written: set[str] = set()
         for one in [b for b in reversed(self.flow.reached) if b in inside]:
-            self.rest = Rest(self.here.way, [[]], self.flow.past(first, one))
+            self.rest = Rest(self.here.way, self.flow.past(first, one))
             self._forget(state, unsure)
             here = {
                 n: t
@@ -358,15 +354,7 @@ class OpenPlacing(Placing):
 
     def unknown(self, state: State, ins: Instruction) -> None:
         """An instruction of which it is not known who executes it."""
-        self.here.tell(state.pc, None)
-        access = self.accesses.found.get(state.pc)
-        if ins.parts[0] != "st" or access is None or state.lanes is not None:
-            super().unknown(state, ins)
-            return
-        self.rest = Rest(self.here.way, access.rests)
-        active = self.machine.every if state.lanes is None else state.lanes
-        self.execute(ins, active)
-        self.rest = None
+        raise NotPlacedError(ins.told("it is not known who executes it"))
 
     # Results.
 

@@ -29,7 +29,8 @@ def placed(
     term, index = book.result(loops)
     if not book.origins.is_same(result.term, term) or (at != index).any():
         is_split = _is_split(book, (result.term, at), (term, index))
-        if not is_split or not _is_plain(book, array, loops):
+        is_plain = book.statement.arrays[array].strides == book.statement.order
+        if not is_split or not is_plain:
             raise Misplaced(f"a result is stored as another one of {array}")
         term, index = result.term, at
     _check_whole(book, array, result)
@@ -40,27 +41,12 @@ def _is_split(
     book: Book, result: tuple[Frozen, Any], address: tuple[Frozen, Any]
 ) -> bool:
     """Whether what the block adds to an address, and a thread, are those of a result
-    together only, as where rows end inside of a block. Indices of the result are
-    inside, see `Cover`.
+    together only, as where rows end inside of a block, of an output whose elements lie
+    one behind the other. Indices of the result are inside, see `Cover`.
     """
     (own, at), (term, index) = result, address
     less = book.origins.shift(own, term)
     return less is not None and bool((at + less == index).all())
-
-
-def _is_plain(book: Book, array: str, loops: Loops) -> bool:
-    """Whether elements of the output lie one behind the other; or indices of the
-    address are inside along each loop, what the block and the thread add together.
-    """
-    statement, here = book.statement, book.origins.here
-    if statement.arrays[array].strides == statement.order:
-        return True
-    for loop, (term, index) in loops.items():
-        start = book.origins.values(term)[here]
-        low, high = start.min() + np.min(index), start.max() + np.max(index)
-        if low < 0 or high >= statement.extents[loop]:
-            return False
-    return True
 
 
 def _check_whole(book: Book, array: str, result: Result) -> None:
