@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from test_global_bounds import kernel
 
@@ -10,6 +11,8 @@ from alcop_mlir.certificate.preconditions import Array, Preconditions
 from alcop_mlir.certificate.state import Requirement
 from alcop_mlir.checker.bounds.ways import is_same
 from alcop_mlir.checker.machine.arithmetic import Holds
+from alcop_mlir.checker.machine.exact import of_numbers
+from alcop_mlir.checker.ptx.instructions import Instruction
 from alcop_mlir.compilation.certification import certified
 
 ONE = Requirement(1, 2**31 - 1)
@@ -35,6 +38,33 @@ ld.global.f32 %f1, [%d3];
     report = certified(kernel(body, "a n"), "f", None, None, {}, 60, given)
     assert report.is_bounded == (first == "0"), report.loose
     assert ("it may be behind the array of a" in report.loose) == (first != "0")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "values", "expected"),
+    [
+        ("mov.pred", [[0, 2]], [0, 1]),
+        ("not.pred", [[0, 2]], [1, 0]),
+        ("and.pred", [[2, 1], [1, 0]], [1, 0]),
+        ("xor.pred", [[2, 0], [4, 4]], [0, 1]),
+        ("selp.b32", [[5, 6], [7, 8], [0, 2]], [7, 6]),
+        ("setp.lt.s32", [[3, 2**32 - 1], [2, 2]], [0, 1]),
+        ("setp.hs.s32", [[3, 2**32 - 1], [2, 2]], [1, 1]),
+        ("cvt.u16.u32", [[65537, 2]], [1, 2]),
+        ("cvt.s16.u32", [[65537, 2]], None),
+        ("add.s64", [[1, 2], [2, 2]], None),
+    ],
+)
+def test_what_an_instruction_leaves_of_numbers(
+    opcode: str, values: list[list[int]], expected: list[int] | None
+) -> None:
+    """In two threads, and in a register of 32 bits, or a predicate."""
+    is_bit = opcode.startswith("setp") or opcode.endswith("pred")
+    names = ("%r1", "%r2", "%r3", "%r4")[: len(values) + 1]
+    ins = Instruction("", False, opcode, names)
+    lanes = [np.array(one, np.uint64) for one in values]
+    found = of_numbers(ins, lanes, 1 if is_bit else 32)
+    assert (None if found is None else found.tolist()) == expected
 
 
 def test_never_is_another_predicate_than_always() -> None:

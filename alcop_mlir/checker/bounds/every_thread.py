@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from alcop_mlir.checker.form.certificate import Polynomial, Promises
-from alcop_mlir.checker.machine import arithmetic, predicates
-from alcop_mlir.checker.machine.arithmetic import Unknown, bits_read, types_of
-from alcop_mlir.checker.machine.exact import exact
+from alcop_mlir.checker.machine import arithmetic
+from alcop_mlir.checker.machine.arithmetic import bits_read
+from alcop_mlir.checker.machine.exact import of_numbers
 from alcop_mlir.checker.machine.registers import WARP
 from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.ptx.instructions import (
@@ -232,7 +232,7 @@ class EveryThread:
             if own != 64 or (name, *moved) not in _MOVES:
                 return _NOTHING
             base = v[moved[0]].base
-        lanes = computed(ins, [one.lanes for one in v], own)
+        lanes = of_numbers(ins, [one.lanes for one in v], own)
         return _NOTHING if lanes is None else Number(lanes, base, known)
 
     def _loaded(self, ins: Instruction, width: int) -> Number:
@@ -319,23 +319,6 @@ class EveryThread:
         else:
             lanes = np.where(value.lanes != 0, 0, size)
         return np.where(value.known, lanes, size)
-
-
-def computed(ins: Instruction, v: list[np.ndarray], own: int) -> np.ndarray | None:
-    """What an instruction leaves in a register of `own` bits; None: not known."""
-    kinds = types_of(ins.parts)
-    try:
-        if ins.parts[0] == "setp":
-            found = predicates.compared(ins.parts, *v) if len(v) == 2 else None
-        elif ins.parts[-1] == "pred":
-            found = predicates.logic(ins.parts[0], [*v])
-        else:
-            wide = 2 if "wide" in ins.parts else 1
-            is_whole = bool(kinds) and own == kinds[0][1] * wide
-            found = exact(ins.parts, v) if is_whole else None
-    except (Unknown, KeyError):
-        return None
-    return found if isinstance(found, np.ndarray) else None
 
 
 def _number(value: Polynomial) -> int:

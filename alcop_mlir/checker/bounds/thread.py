@@ -183,25 +183,18 @@ class Thread(Numbers):
         return Same(term, low, high) if least <= low <= high <= most else None
 
     def _logic(self, name: str, values: list[Value]) -> Value:
-        if not all(isinstance(v, np.ndarray) for v in values):
-            values = list(map(self.holds, values))
-        is_known = all(v is not None for v in values)
-        return predicates.logic(name, values) if is_known else None
+        known = [v for v in map(self.holds, values) if v is not None]
+        is_known = len(known) == len(values)
+        return predicates.logic(name, [*known]) if is_known else None
 
     def _compared(self, parts: list[str], values: list[Value], width: int) -> Value:
-        if not all(isinstance(v, np.ndarray) for v in values):
-            named = [self.named(one, width) for one in values]
-            numbers = [self.number(v, width) for v in named if isinstance(v, Same)]
-            if len(numbers) < len(values):
-                return None
-            values = [*numbers]
-        return predicates.compared(parts, *values)
+        named = [self.named(one, width) for one in values]
+        numbers = [self.number(v, width) for v in named if isinstance(v, Same)]
+        is_known = len(numbers) == len(values)
+        return predicates.compared(parts, *numbers) if is_known else None
 
     def _selected(self, values: list[Value], width: int) -> Value:
         first, second, test = values
-        lanes = [v for v in values if isinstance(v, np.ndarray)]
-        if len(lanes) == len(values):
-            return np.where(lanes[2] != 0, lanes[0], lanes[1])
         a, b = self.named(first, width), self.named(second, width)
         holds = self.holds(test)
         if holds is None or not isinstance(a, Same) or not isinstance(b, Same):

@@ -1,6 +1,7 @@
 """What an instruction leaves in a register: numbers, of each thread one.
 
-PTX ISA "Integer Arithmetic Instructions", "Logic and Shift Instructions".
+PTX ISA "Integer Arithmetic Instructions", "Comparison and Selection Instructions",
+"Logic and Shift Instructions".
 """
 
 from __future__ import annotations
@@ -10,6 +11,54 @@ import operator
 import numpy as np
 
 from alcop_mlir.checker.machine.arithmetic import is_equal, signed, types_of, unsigned
+from alcop_mlir.checker.ptx.instructions import Instruction
+
+ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+TESTS = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+_LOGIC = {
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+    "not": np.logical_not,
+    "mov": np.array,
+}
+
+
+def of_numbers(ins: Instruction, v: list[np.ndarray], own: int) -> np.ndarray | None:
+    """What an instruction leaves in a register of `own` bits, of numbers one by one;
+    None where nobody knows. A number is a predicate that holds where it is not 0.
+    """
+    parts, name, kinds = ins.parts, ins.parts[0], types_of(ins.parts)
+    if parts[-1] == "pred":
+        logic = _LOGIC.get(name)
+        return logic and logic(*(one != 0 for one in v)).astype(np.uint64)
+    if ins.moves:
+        return v[0]
+    if name == "selp":
+        return np.where(v[2] != 0, v[0], v[1])
+    if not kinds:
+        return None
+    if name == "setp":
+        return _compared(parts, *v) if len(v) == 2 else None
+    written = kinds[0][1] * (2 if "wide" in parts else 1)
+    # The register's other bits are 0, or the sign.
+    is_filled = name == "cvt" and written < own and "s" not in dict(kinds)
+    return exact(parts, v) if written == own or is_filled else None
+
+
+def _compared(parts: list[str], a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    (kind, width), name = types_of(parts)[-1], ORDER.get(parts[1], parts[1])
+    if kind == "f" or name not in TESTS:
+        return None
+    read = signed if kind == "s" and parts[1] not in ORDER else unsigned
+    return TESTS[name](read(a, width), read(b, width)).astype(np.uint64)
 
 
 def exact(parts: list[str], v: list[np.ndarray]) -> np.ndarray | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from alcop_mlir.checker.logic import terms
@@ -18,10 +16,9 @@ from alcop_mlir.checker.machine.arithmetic import (
     common,
     is_equal,
     same,
-    signed,
     types_of,
-    unsigned,
 )
+from alcop_mlir.checker.machine.exact import ORDER, TESTS
 from alcop_mlir.checker.machine.mixed import is_same
 
 
@@ -65,16 +62,10 @@ def inverted(value: Value) -> Value:
 
 
 def logic(name: str, values: list[Value]) -> Value:
-    """`and`, `or`, `xor`, `not`, `mov` of predicates."""
-    lanes = [v for v in values if isinstance(v, np.ndarray)]
-    if len(lanes) == len(values):
-        if name in ("not", "mov"):
-            return inverted(lanes[0]) if name == "not" else lanes[0]
-        found = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-        return found[name](*lanes)
+    """`and`, `or`, `not`, `mov` of predicates, of which one is no number."""
     decides = {"and": 0, "or": 1}.get(name)
-    for one in lanes:
-        if is_equal(one) and int(one[0]) == decides:
+    for one in values:
+        if isinstance(one, np.ndarray) and is_equal(one) and int(one[0]) == decides:
             return one
     known = [_holds(v) for v in values]
     sides = [k for k in known if k is not None]
@@ -97,27 +88,13 @@ def _holds(value: Value) -> Holds | None:
     return value if isinstance(value, Holds) else None
 
 
-_ORDER = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_TESTS = {
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
-
-
 def compared(parts: list[str], a: Value, b: Value) -> Value:
-    """`setp` of integers; raises Unknown."""
-    kinds, name = types_of(parts), _ORDER.get(parts[1], parts[1])
-    if not kinds or kinds[-1][0] == "f" or name not in _TESTS:
+    """`setp` of integers that all threads share; raises Unknown."""
+    kinds, name = types_of(parts), ORDER.get(parts[1], parts[1])
+    if not kinds or kinds[-1][0] == "f" or name not in TESTS:
         raise Unknown
     kind, width = kinds[-1]
-    has_sign = kind == "s" and parts[1] not in _ORDER
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        read = signed if has_sign else unsigned
-        return _TESTS[name](read(a, width), read(b, width)).astype(np.uint64)
+    has_sign = kind == "s" and parts[1] not in ORDER
     x, y = same(a, width), same(b, width)
     if x is None or y is None:
         return None
@@ -136,7 +113,7 @@ def compared(parts: list[str], a: Value, b: Value) -> Value:
         sure = sure if name == "eq" or sure is None else not sure
     else:
         found = _ordered(name, less)
-        at_low, at_high = _TESTS[name](low, 0), _TESTS[name](high, 0)
+        at_low, at_high = TESTS[name](low, 0), TESTS[name](high, 0)
         sure = at_low if at_low == at_high else None
     return found if sure is None else np.full(1, int(sure), np.uint64)
 

@@ -23,7 +23,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     same,
 )
 from alcop_mlir.checker.machine.cells import Cells
-from alcop_mlir.checker.machine.exact import exact
+from alcop_mlir.checker.machine.exact import of_numbers
 from alcop_mlir.checker.machine.mixed import computed, either, mixed, open_symbols
 from alcop_mlir.checker.machine.predicates import (
     compared,
@@ -246,6 +246,11 @@ class Registers:
             return self._shuffled(ins, values)
         if any(v is None for v in values) or parts[0] not in _FUNCTIONS:
             return None
+        lanes = [v for v in values if isinstance(v, np.ndarray)]
+        if len(lanes) == len(values):
+            found = of_numbers(ins, lanes, self._width)
+            if found is not None:
+                return self.numbers(found)
         try:
             return self._computed(parts, values, width)
         except Unknown:
@@ -293,16 +298,9 @@ class Registers:
             return self._logic(parts[0], values)
         if parts[0] == "selp":
             return self._selected(values, width)
-        lanes = [v for v in values if isinstance(v, np.ndarray)]
         kinds = arithmetic.types_of(parts)
         if parts[0] == "cvt" and kinds and kinds[0][1] < self._width:
-            # The register's other bits are 0, or the sign.
-            if not lanes or "s" in (kind for kind, _ in kinds):
-                raise Unknown
-        if len(lanes) == len(values):
-            found = exact(parts, lanes)
-            if found is not None:
-                return self.numbers(found)
+            raise Unknown
         return self._inexact(parts, kinds, values)
 
     def _compared(self, parts: list[str], values: list[Value], width: int) -> Value:

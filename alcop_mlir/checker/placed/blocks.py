@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alcop_mlir.checker.bounds.every_thread import computed
 from alcop_mlir.checker.logic import terms
 from alcop_mlir.checker.logic.terms import Choice, Clause, Quotient, Term
 from alcop_mlir.checker.machine.arithmetic import (
@@ -26,6 +25,7 @@ from alcop_mlir.checker.machine.arithmetic import (
     signed,
     unsigned,
 )
+from alcop_mlir.checker.machine.exact import of_numbers
 from alcop_mlir.checker.machine.mixed import simplest
 from alcop_mlir.checker.machine.predicates import symbols_of
 from alcop_mlir.checker.machine.state import State
@@ -116,13 +116,7 @@ class Blocks:
         self, ins: Instruction, operands: list[np.ndarray], width: int
     ) -> np.ndarray:
         """What an instruction makes of numbers; raises NotKnown."""
-        if ins.parts[-1] == "pred":
-            operands = [(one != 0).astype(np.uint64) for one in operands]
-        if ins.moves:
-            return operands[0]
-        if ins.parts[0] == "selp":
-            return np.where(operands[2] != 0, operands[0], operands[1])
-        found = computed(ins, operands, width)
+        found = of_numbers(ins, operands, width)
         if found is None:
             raise NotKnown
         return _limited(found)
