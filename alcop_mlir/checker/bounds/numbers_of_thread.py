@@ -162,9 +162,7 @@ class Numbers(Registers):
             if parts[:2] != ["mul", "hi"] or kind == "s":
                 raise
             made = self._high(v, width)
-        made = Same(self.facts.folded(made.term), made.low, made.high)
-        self._note_range(made)
-        return made
+        return Same(self.facts.folded(made.term), made.low, made.high)
 
     def _is_told_apart(self, v: list[Same]) -> bool:
         """Whether it is low bits of a size: a term with a quotient could be of the next
@@ -217,22 +215,12 @@ class Numbers(Registers):
         ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
         return _plain(Same(term, min(ends), max(ends)))
 
-    def _note_range(self, made: Same) -> None:
-        low, high = self.facts.span(made.term)
-        if len([s for s in made.term if s]) > 1:
-            if low < made.low:
-                self.noted.append(_less(made.term, made.low))
-            if high > made.high:
-                self.noted.append(terms.minus(terms.number(made.high), made.term))
-
     def _either(self, v: list[Same]) -> Same:
         """`or`: a sum, where the one is below all bits that both may have."""
         for a, b in (v, v[::-1]):
             most = room(a.term, b.term, self.facts.range)
             if a.low >= 0 and (a.high < most or self._is_below(a, most)):
-                made = self._sum(a, b, 1)
-                self._note_range(made)
-                return made
+                return self._sum(a, b, 1)
         return self._filled(v)
 
     def _is_below(self, a: Same, most: int) -> bool:
@@ -287,8 +275,6 @@ class Numbers(Registers):
         a, b = map(self.natural, v)
         if not self.known(_less(b.term, 1)):
             raise Unknown
-        if self.known(_less(terms.minus(b.term, a.term), 1)):
-            return _ZERO if name == "div" else a
         every = terms.division(a.term, b.term)
         quotient = self.symbol(every[0], 0, max(self.facts.span(a.term)[1], 0))
         own = [s for s in b.term if s]
