@@ -189,6 +189,16 @@ def test_an_address_of_no_variable(place: str) -> None:
     assert report.status == "outside", report.verdict
 
 
+def test_an_address_of_another_lane_is_one() -> None:
+    """As CuTe has it: the first lane's, which is the same in all."""
+    text = kernel(
+        "mov.u32 %r2, buffer; shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"
+        "shl.b32 %r4, %r1, 2; add.u32 %r2, %r2, %r4; st.shared.u32 [%r2], %r1;"
+    )
+    assert outcome(text) == "clean"
+    assert verdict(text, False).status == "proven"
+
+
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize(("size", "is_right"), [("8", False), ("4", True)])
 def test_a_copy_of_more_than_it_has(size: str, is_right: bool, is_open: bool) -> None:

@@ -91,5 +91,5 @@ def _adds(ins: Instruction, read: list[bool]) -> bool:
         return False
     if name == "selp":
         return read == [True, True, False]
-    place = {"mov": 0, "cvt": 0, "sub": 0, "mad": 2}.get(name, -1)
+    place = {"mov": 0, "cvt": 0, "shfl": 0, "sub": 0, "mad": 2}.get(name, -1)
     return sum(read) == 1 and (name == "add" or (place >= 0 and read[place]))
