@@ -34,6 +34,9 @@ TRUE = {
     "mad.wide.u32 %d4, %r2, 4, %d5; setp.gt.u64 %p1, %d4, 0xffffffff;",
     "to nothing multiplied one is added": f"{FEW} mad.hi.u32 %r3, %r2, 0, 7; "
     "setp.eq.u32 %p1, %r3, 7;",
+    "halves under a guard": "ld.global.u32 %r5, [%a]; setp.eq.u32 %p2, %r5, 0; "
+    "mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u64 %d1, 0x100000000; "
+    "@%p2 mov.b64 {%r2, %r3}, %d1; setp.ne.u32 %p1, %r2, %r3;",
     "a predicate is no lowest bit": "mov.pred %p1, 2;",
     "where shared memory begins": "mov.u32 %r2, buffer; setp.ne.u32 %p1, %r2, 0;",
     "twice where it begins": "mov.u32 %r2, buffer; shl.b32 %r2, %r2, 1; "

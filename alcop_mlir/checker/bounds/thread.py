@@ -118,7 +118,7 @@ class Thread(Numbers):
             if value is None:
                 value = self.anything(register, f"u{self.state.pc}.{number}")
             if ins.guard and not self._runs(ins):
-                value = self.anything(register, f"u{self.state.pc}.g")
+                value = self.anything(register, f"u{self.state.pc}.g{number}")
             self.way.registers[register] = value
 
     def _made(self, ins: Instruction) -> Value:
