@@ -6,18 +6,17 @@ meets listed states (`listed_states`), and no access on the way breaks a rule.
 
 from __future__ import annotations
 
-import gc
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
+from alcop_mlir import collector
 from alcop_mlir.checker.bounds.accesses import check_bounds
+from alcop_mlir.checker.bounds.ways import NO_WRAP
 from alcop_mlir.checker.form.certificate import Certificate, Head, read_certificate
 from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.form.statement import Statement
-from alcop_mlir.checker.listed_states import NO_WRAP, ListedStates
+from alcop_mlir.checker.listed_states import ListedStates
 from alcop_mlir.checker.logic.facts import Answers, Facts
 from alcop_mlir.checker.machine.machine import Machine
 from alcop_mlir.checker.machine.registers import SAME_STORES
@@ -53,22 +52,8 @@ def check(
     Raises CertificateError where it does not hold, is of other PTX, or is no
     certificate.
     """
-    with _uncollected():
+    with collector.paused():  # nothing that a check drops refers to itself
         return _check(ptx, value, answers, shares_stores)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without garbage collection: it would look a hundred times through a million
-    dicts and arrays, and nothing that a check drops refers to itself.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _check(

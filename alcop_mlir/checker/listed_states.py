@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from alcop_mlir.checker.bounds.ways import NO_WRAP
 from alcop_mlir.checker.form.certificate import Certificate, Head
 from alcop_mlir.checker.form.open_statement import OpenStatement
 from alcop_mlir.checker.form.statement import Statement
@@ -47,7 +48,6 @@ from alcop_mlir.checker.ptx.flow import Flow
 from alcop_mlir.checker.walk import Walk
 from alcop_mlir.errors import CertificateError, NotPlacedError
 
-NO_WRAP = "counters of loops stay in half of the range of their registers"
 _MOST_TURNS = 1 << 62
 _Key = tuple[int, bytes]  # a listed state, and of which blocks
 

@@ -199,7 +199,7 @@ RULES = {
     "runtime.*": Rule(RUNTIME, lazy="runtime.ptx"),
     # Proves what it is given as text: of the emulator it takes the parser only.
     # Shares nothing with what it checks.
-    "checker.*": Rule("errors checker.*"),
+    "checker.*": Rule("errors collector checker.*"),
     # Runs the checker, to answer what it asks; nothing of the prover goes into that.
     "certificate.search.answers": Rule(
         "errors certificate.certificate certificate.verdicts certificate.search.* "
